@@ -1,0 +1,93 @@
+"""Writing files whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from isthmus.errors import WriteFailedError
+
+__all__ = ["atomic_folder", "atomic_path"]
+
+
+@contextlib.contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Give a temporary path beside ``path``; on success fsync it and rename it into place.
+
+    On any failure the temporary file is removed and what stood at ``path`` stays as it was.
+
+    Raises
+    ------
+    WriteFailedError
+        When the file system refuses (disk full, no permission, no such folder).
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        yield temporary
+        _sync(temporary)
+        os.replace(temporary, path)  # noqa: PTH105 - os.replace is the documented atomic rename
+        _sync(path.parent)
+    except OSError as error:
+        raise _failed(path, error) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: Path) -> Iterator[Path]:
+    """Give a temporary folder beside ``path``; on success swap it into place.
+
+    A folder cannot replace a full one in a single rename: the old one is moved aside first and is
+    moved back when the swap fails, so that one of the two is always whole.
+
+    Raises
+    ------
+    WriteFailedError
+        When the file system refuses.
+    """
+    token = secrets.token_hex(4)
+    temporary = path.with_name(f".{path.name}.{token}.tmp")
+    aside = path.with_name(f".{path.name}.{token}.old")
+    try:
+        temporary.mkdir(parents=True)
+        yield temporary
+        for item in [*sorted(temporary.rglob("*")), temporary]:
+            _sync(item)
+        if path.exists():
+            path.rename(aside)
+        try:
+            temporary.rename(path)
+        except OSError:
+            if aside.exists():
+                aside.rename(path)
+            raise
+        _sync(path.parent)
+    except OSError as error:
+        raise _failed(path, error) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    """Ask the disk to keep what was written; folders carry the names."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _failed(path: Path, error: OSError) -> OSError:
+    """Keep our own errors as they are; say the rest in our words."""
+    if isinstance(error, WriteFailedError):
+        return error
+    return WriteFailedError(
+        expected=f"to write {path.name!r}",
+        got=error.strerror or str(error),
+        do="check free space, permission and that the folder exists; what was there is unchanged",
+    )

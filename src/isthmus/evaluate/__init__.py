@@ -1,0 +1,1 @@
+"""How much a map keeps, and how sure that is."""

@@ -1,0 +1,1 @@
+"""Maps from one space to another, one algorithm per file."""

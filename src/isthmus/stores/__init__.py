@@ -1,0 +1,1 @@
+"""Databases that keep collections of vectors, one file per database."""

@@ -1,0 +1,189 @@
+"""The contract of every store: a collection of vectors in one space, kept by a database."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, ClassVar, Literal, Self
+
+from isthmus._types import FloatArray, IdArray, Metric
+from isthmus.spaces import Space, VectorSet
+
+__all__ = ["Batch", "Capabilities", "Found", "Store"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capabilities:
+    """What a store declares once; tests, the docs table and error texts are derived from it.
+
+    Parameters
+    ----------
+    metrics : tuple of Metric
+        Metrics it can search by.
+    higher_is_better : mapping of Metric to bool
+        Direction of the native score per metric.
+    stores_raw : bool
+        Whether the vectors are kept as given (True) or normalised (False).
+    exact_read_back : bool
+        Whether ``fetch`` gives back float32 bit for bit.
+    filters : bool
+        Whether ``search`` takes ``where``.
+    scan : bool
+        Whether ``scan`` can be resumed from a cursor.
+    concurrency : {"one process", "one writer, many readers", "many writers"}
+    max_batch : int
+        Rows that one ``upsert`` call hands to the database at most; larger calls are split.
+    """
+
+    metrics: tuple[Metric, ...]
+    higher_is_better: Mapping[Metric, bool]
+    stores_raw: bool
+    exact_read_back: bool
+    filters: bool
+    scan: bool
+    concurrency: Literal["one process", "one writer, many readers", "many writers"]
+    max_batch: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search gives: arrays of shape (n_queries, k), best first.
+
+    Rows with fewer than k answers end in the empty id and NaN scores.
+
+    Parameters
+    ----------
+    ids : IdArray of shape (n_queries, k)
+    native_scores : FloatArray of shape (n_queries, k)
+        As the database gives them.
+    scores : FloatArray of shape (n_queries, k)
+        Canonical similarity, higher is better: the cosine for ``cosine``, the inner product for
+        ``dot``, minus the (unsquared) distance for ``l2``.
+    """
+
+    ids: IdArray
+    native_scores: FloatArray
+    scores: FloatArray
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One step of a scan: rows, and the cursor from which the scan goes on after them."""
+
+    vectors: VectorSet
+    cursor: str
+
+
+class Store(ABC):
+    """A collection of vectors in one space.
+
+    Class attributes
+    ----------------
+    scheme : str
+        Scheme of its URL, for example ``sqlite``.
+    capabilities : Capabilities
+    """
+
+    scheme: ClassVar[str]
+    capabilities: ClassVar[Capabilities]
+
+    @classmethod
+    @abstractmethod
+    def open(cls, url: str, *, space: Space | None = None) -> Self:
+        """Open the collection that ``url`` names.
+
+        Parameters
+        ----------
+        url : str
+            ``scheme:///path?collection=NAME``.
+        space : Space, optional
+            When given, the collection is created if it is not there, and refused if its recorded
+            space differs. When not, it must exist.
+
+        Raises
+        ------
+        MissingCollectionError, SpaceMismatchError, CorruptStoreError
+        """
+
+    @property
+    @abstractmethod
+    def space(self) -> Space:
+        """The space that is recorded with the collection."""
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """The URL that opens this collection again."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """Count the vectors."""
+
+    @abstractmethod
+    def upsert(
+        self, vectors: VectorSet, *, metadata: Sequence[Mapping[str, Any]] | None = None
+    ) -> None:
+        """Write rows, replacing those with the same id.
+
+        Parameters
+        ----------
+        vectors : VectorSet
+            Checked against the store's space before anything is written.
+        metadata : sequence of mappings, one per row, optional
+            JSON values, for ``where``.
+        """
+
+    @abstractmethod
+    def delete(self, ids: Sequence[str]) -> int:
+        """Remove rows by id; return how many were there."""
+
+    @abstractmethod
+    def fetch(self, ids: Sequence[str]) -> VectorSet:
+        """Return rows by id, in the order asked for; `UnknownIdError` when one is not there."""
+
+    @abstractmethod
+    def search(
+        self, queries: FloatArray, *, k: int, where: Mapping[str, Any] | None = None
+    ) -> Found:
+        """Return the k best rows for each query vector; ties by order of insertion.
+
+        Parameters
+        ----------
+        queries : FloatArray of shape (n_queries, dim)
+        k : int
+            At least 1.
+        where : mapping, optional
+            Only rows whose metadata have these values.
+        """
+
+    @abstractmethod
+    def scan(self, *, batch_size: int = 10_000, cursor: str = "") -> Iterator[Batch]:
+        """Yield all rows in a stable order, from the start or from an earlier batch's cursor."""
+
+    def info(self) -> dict[str, Any]:
+        """Return url, count, space and capabilities as plain values."""
+        return {
+            "url": self.url,
+            "count": self.count(),
+            "space": self.space.to_dict(),
+            "fingerprint": self.space.fingerprint,
+            "capabilities": vars(self.capabilities),
+        }
+
+    def close(self) -> None:  # noqa: B027 - a store in memory has nothing to let go of
+        """Let go of files and connections; closing twice does nothing."""
+
+    def __enter__(self) -> Self:
+        """Return the store, to be closed at the end of the block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the store."""
+        self.close()
