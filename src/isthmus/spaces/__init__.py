@@ -1,5 +1,8 @@
 """Which vectors: spaces, sets of vectors, pairs of them."""
 
+from isthmus.spaces.pairs import Pairs
+from isthmus.spaces.qrels import Qrels
 from isthmus.spaces.space import Space
+from isthmus.spaces.vector_set import VectorSet
 
-__all__ = ["Space"]
+__all__ = ["Pairs", "Qrels", "Space", "VectorSet"]

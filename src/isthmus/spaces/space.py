@@ -53,7 +53,7 @@ class Space:
     --------
     >>> space = Space(model="all-MiniLM-L6-v2", dim=384, normalized=True)
     >>> space.fingerprint[:12]
-    'ad3c0b41be6e'
+    '81d97ea62cee'
     >>> space.fingerprint == Space(model="all-MiniLM-L6-v2", dim=384, normalized=True,
     ...                            kind="query").fingerprint
     True

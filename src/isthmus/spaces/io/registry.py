@@ -1,0 +1,82 @@
+"""The formats by ending, and reading a set in any of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from isthmus.errors import (
+    InputError,
+    IsthmusError,
+    MissingFileError,
+    UnknownFormatError,
+    UnsupportedOperationError,
+)
+from isthmus.spaces.io.base import FileFormat
+from isthmus.spaces.io.npz import NPZ
+from isthmus.spaces.space import Space
+from isthmus.spaces.vector_set import VectorSet
+
+__all__ = ["FORMATS", "format_of", "load"]
+
+FORMATS: dict[str, FileFormat] = {form.suffix: form for form in (NPZ,)}
+
+
+def format_of(path: Path) -> FileFormat:
+    """Return the format that the ending of ``path`` names.
+
+    Raises
+    ------
+    UnknownFormatError
+
+    Examples
+    --------
+    >>> format_of(Path("docs.npz")).suffix
+    '.npz'
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise UnknownFormatError(
+            expected=f"a file of vectors ending in {', '.join(FORMATS)}",
+            got=repr(path.name),
+            do="rename or convert it",
+        )
+    return FORMATS[path.suffix.lower()]
+
+
+def load(path: Path, *, space: Space | None, memory_map: bool) -> VectorSet:
+    """Read a set; see `VectorSet.load`."""
+    form = format_of(path)
+    if not path.is_file():
+        raise MissingFileError(
+            expected=f"a file at {str(path)!r}",
+            got="a folder" if path.is_dir() else "nothing there",
+            do="check the path",
+        )
+    if memory_map and not form.memory_maps:
+        names = ", ".join(name for name, other in FORMATS.items() if other.memory_maps)
+        raise UnsupportedOperationError(
+            expected=f"a format that can stay on disk ({names})",
+            got=repr(path.name),
+            do="save it as .npy first, or load it into memory",
+        )
+    try:
+        raw = form.read(path, memory_map)
+        return VectorSet(raw.ids, raw.vectors, _agree(raw.space, space))
+    except IsthmusError as error:
+        error.add_note(f"while reading {path.name}")
+        raise
+
+
+def _agree(recorded: Space | None, given: Space | None) -> Space:
+    """Return the space that the file records, or else the one the caller gave."""
+    if recorded is None and given is None:
+        raise InputError(
+            expected="a file that names its space, or a space given with it",
+            got="neither",
+            do="pass space=Space(model=..., dim=...): only you know which model made the vectors",
+        )
+    if recorded is None:
+        assert given is not None  # noqa: S101 - tells the type checker what the line above says
+        return given
+    if given is not None:
+        given.check(recorded, what="a file of vectors")
+    return recorded
