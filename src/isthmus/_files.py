@@ -6,12 +6,12 @@ import contextlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from isthmus.errors import WriteFailedError
 
-__all__ = ["atomic_folder", "atomic_path"]
+__all__ = ["atomic_folder", "atomic_path", "atomic_set"]
 
 
 @contextlib.contextmanager
@@ -34,7 +34,67 @@ def atomic_path(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise _failed(path, error) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        _remove(temporary)
+
+
+@contextlib.contextmanager
+def atomic_set(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    """Give temporary paths for files that belong together; on success move all into place in order.
+
+    When a move fails, what was there before is moved back. No file system moves several files at
+    once: after a crash in between, new and old files may stand side by side, so the last file must
+    hold what tells them apart (sizes, hashes).
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        In one folder; the last one is the one that vouches for the others.
+
+    Raises
+    ------
+    WriteFailedError
+        When the file system refuses.
+    """
+    token = secrets.token_hex(4)
+    temporaries = [path.with_name(f".{path.name}.{token}.tmp") for path in paths]
+    aside = [path.with_name(f".{path.name}.{token}.old") for path in paths]
+    try:
+        yield temporaries
+        for temporary in temporaries:
+            _sync(temporary)
+        _move_all(temporaries, list(paths), aside)
+        _sync(paths[-1].parent)
+    except OSError as error:
+        raise _failed(paths[0], error) from error
+    finally:
+        for leftover in temporaries:
+            _remove(leftover)
+
+
+def _move_all(temporaries: list[Path], paths: list[Path], aside: list[Path]) -> None:
+    """Move every file into place, or move back what was there."""
+    try:
+        for temporary, path, old in zip(temporaries, paths, aside, strict=True):
+            if path.is_dir():
+                raise IsADirectoryError(f"{path.name!r} is a folder")
+            if path.exists():
+                path.rename(old)
+            temporary.rename(path)
+    except OSError:
+        for temporary, path, old in zip(temporaries, paths, aside, strict=True):
+            if old.exists():
+                old.replace(path)
+            elif path.is_file() and not temporary.exists():
+                _remove(path)
+        raise
+    for old in aside:
+        _remove(old)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file that may not be there, or whose folder may not be one."""
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

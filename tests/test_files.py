@@ -1,0 +1,64 @@
+"""Files appear whole or not at all."""
+
+from pathlib import Path
+
+import pytest
+
+from isthmus._files import atomic_path, atomic_set
+from isthmus.errors import WriteFailedError
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_failing_block_leaves_the_old_file_and_no_other(tmp_path: Path):
+    path = tmp_path / "a"
+    path.write_text("old")
+    with pytest.raises(RuntimeError, match="stop"), atomic_path(path) as temporary:
+        temporary.write_text("new")
+        raise RuntimeError("stop")
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("parent", ["missing", "file"])
+def test_a_parent_that_is_no_folder(tmp_path: Path, parent: str):
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(WriteFailedError, match="to write 'a'"),
+        atomic_path(tmp_path / parent / "a") as temporary,
+    ):
+        temporary.write_text("new")
+    assert names(tmp_path) == ["file"]
+
+
+def test_a_set_is_moved_together(tmp_path: Path):
+    paths = [tmp_path / "a", tmp_path / "b"]
+    paths[0].write_text("old")
+    with atomic_set(paths) as temporaries:
+        for temporary in temporaries:
+            temporary.write_text("new")
+        assert paths[0].read_text() == "old"
+    assert [path.read_text() for path in paths] == ["new", "new"]
+    assert names(tmp_path) == ["a", "b"]
+
+
+def test_a_set_with_one_file_that_cannot_move_stays_as_it_was(tmp_path: Path):
+    paths = [tmp_path / "a", tmp_path / "b", tmp_path / "c"]
+    paths[0].write_text("old")
+    paths[2].mkdir()
+    (paths[2] / "kept").write_text("")
+    with pytest.raises(WriteFailedError, match="'c' is a folder"), atomic_set(paths) as temporaries:
+        for temporary in temporaries:
+            temporary.write_text("new")
+    assert paths[0].read_text() == "old"
+    assert names(tmp_path) == ["a", "c"]
+    assert names(paths[2]) == ["kept"]
+
+
+def test_a_set_that_was_not_written_whole_is_refused(tmp_path: Path):
+    paths = [tmp_path / "a", tmp_path / "b"]
+    with pytest.raises(WriteFailedError, match="No such file"), atomic_set(paths) as temporaries:
+        temporaries[0].write_text("new")
+    assert names(tmp_path) == []
