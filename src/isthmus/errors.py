@@ -29,11 +29,16 @@ __all__ = [
     "MissingCollectionError",
     "MissingExtraError",
     "MissingFileError",
+    "NotAStoreError",
     "NotFittedError",
     "OversizedArtifactError",
     "ParameterError",
+    "ReadOnlyStoreError",
     "SpaceMismatchError",
+    "StoreBusyError",
     "StoreError",
+    "StoreFullError",
+    "StoreVersionError",
     "TamperedArtifactError",
     "TooFewPairsError",
     "UnknownFormatError",
@@ -299,3 +304,33 @@ class CorruptStoreError(StoreError):
     """A store whose file is damaged."""
 
     exit_code = 62
+
+
+class NotAStoreError(StoreError, ValueError):
+    """A file that is not a store, or a store of another program."""
+
+    exit_code = 63
+
+
+class StoreFullError(StoreError, OSError):
+    """A store that the disk has no room for; nothing was left half written."""
+
+    exit_code = 64
+
+
+class ReadOnlyStoreError(StoreError, PermissionError):
+    """A store that may be read and not written."""
+
+    exit_code = 65
+
+
+class StoreBusyError(StoreError, TimeoutError):
+    """A store that another writer holds."""
+
+    exit_code = 66
+
+
+class StoreVersionError(StoreError):
+    """A store in a format of a later Isthmus."""
+
+    exit_code = 67

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Literal, Self
 
-from isthmus._types import FloatArray, IdArray, Metric
+import numpy as np
+
+from isthmus._types import FloatArray, IdArray, IntArray, Metric
+from isthmus.errors import UnsupportedOperationError
 from isthmus.spaces import Space, VectorSet
 
-__all__ = ["Batch", "Capabilities", "Found", "Store"]
+__all__ = ["Batch", "Capabilities", "Found", "Gathered", "Store"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,23 +31,34 @@ class Capabilities:
         Whether the vectors are kept as given (True) or normalised (False).
     exact_read_back : bool
         Whether ``fetch`` gives back float32 bit for bit.
+    exact_search : bool
+        Whether ``search`` gives what the reference gives, ties included; otherwise it may miss
+        some of the best.
     filters : bool
-        Whether ``search`` takes ``where``.
+        Whether it keeps metadata, and ``search`` takes ``where``.
     scan : bool
         Whether ``scan`` can be resumed from a cursor.
+    notes : bool
+        Whether notes commit together with a batch.
+    persistent : bool
+        Whether the URL opens the same collection again, later and in another process.
     concurrency : {"one process", "one writer, many readers", "many writers"}
-    max_batch : int
-        Rows that one ``upsert`` call hands to the database at most; larger calls are split.
+    max_batch : int or None
+        Rows that one ``upsert`` call commits together; larger calls are split. None: every call is
+        one transaction, whatever its size.
     """
 
     metrics: tuple[Metric, ...]
     higher_is_better: Mapping[Metric, bool]
     stores_raw: bool
     exact_read_back: bool
+    exact_search: bool
     filters: bool
     scan: bool
+    notes: bool
+    persistent: bool
     concurrency: Literal["one process", "one writer, many readers", "many writers"]
-    max_batch: int
+    max_batch: int | None
 
 
 @dataclass(frozen=True)
@@ -70,10 +84,36 @@ class Found:
 
 @dataclass(frozen=True)
 class Batch:
-    """One step of a scan: rows, and the cursor from which the scan goes on after them."""
+    """One step of a scan.
+
+    Parameters
+    ----------
+    vectors : VectorSet
+    cursor : str
+        From here the scan goes on after these rows.
+    metadata : tuple of dict, one per row
+        Empty where a row, or the store, has none.
+    """
 
     vectors: VectorSet
     cursor: str
+    metadata: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Rows for ids that repeat: each row once, and where each id finds its own.
+
+    Parameters
+    ----------
+    vectors : VectorSet or None
+        Each row that was asked for, once; None when no id was asked for.
+    rows : IntArray, of the shape of the ids
+        Row of ``vectors``; -1 for the empty id.
+    """
+
+    vectors: VectorSet | None
+    rows: IntArray
 
 
 class Store(ABC):
@@ -123,9 +163,16 @@ class Store(ABC):
 
     @abstractmethod
     def upsert(
-        self, vectors: VectorSet, *, metadata: Sequence[Mapping[str, Any]] | None = None
+        self,
+        vectors: VectorSet,
+        *,
+        metadata: Sequence[Mapping[str, Any]] | None = None,
+        notes: Mapping[str, str] | None = None,
     ) -> None:
-        """Write rows, replacing those with the same id.
+        """Write rows, replacing those with the same id: all of them or, on an error, none.
+
+        A row that is replaced keeps its place in the order of insertion and loses the metadata it
+        had.
 
         Parameters
         ----------
@@ -133,6 +180,13 @@ class Store(ABC):
             Checked against the store's space before anything is written.
         metadata : sequence of mappings, one per row, optional
             JSON values, for ``where``.
+        notes : mapping of str to str, optional
+            Texts kept with the collection, committed together with the rows: a job that can be
+            resumed notes here how far it has come. The empty text removes a note.
+
+        Raises
+        ------
+        SpaceMismatchError, CountMismatchError, InputError, UnsupportedOperationError
         """
 
     @abstractmethod
@@ -142,6 +196,29 @@ class Store(ABC):
     @abstractmethod
     def fetch(self, ids: Sequence[str]) -> VectorSet:
         """Return rows by id, in the order asked for; `UnknownIdError` when one is not there."""
+
+    @abstractmethod
+    def fetch_metadata(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Return the metadata of rows by id, in the order asked for; ids may repeat."""
+
+    def gather(self, ids: IdArray) -> Gathered:
+        """Return rows by id where ids repeat: the candidates of many searches at once.
+
+        Parameters
+        ----------
+        ids : IdArray of any shape
+            The empty id stands for no row.
+
+        Raises
+        ------
+        UnknownIdError
+        """
+        unique, inverse = np.unique(np.asarray(ids, dtype=np.str_), return_inverse=True)
+        rows = inverse.reshape(ids.shape).astype(np.int64)
+        if unique.size and unique[0] == "":
+            unique, rows = unique[1:], rows - 1
+        vectors = self.fetch(unique.tolist()) if unique.size else None
+        return Gathered(vectors=vectors, rows=rows)
 
     @abstractmethod
     def search(
@@ -154,13 +231,28 @@ class Store(ABC):
         queries : FloatArray of shape (n_queries, dim)
         k : int
             At least 1.
-        where : mapping, optional
-            Only rows whose metadata have these values.
+        where : mapping of str to str, int, float, bool or None, optional
+            Only rows whose metadata have these values: numbers are equal as numbers, true and false
+            are not numbers, and None is a null that was written.
         """
 
     @abstractmethod
     def scan(self, *, batch_size: int = 10_000, cursor: str = "") -> Iterator[Batch]:
         """Yield all rows in a stable order, from the start or from an earlier batch's cursor."""
+
+    def notes(self) -> dict[str, str]:
+        """Return the notes that were committed with batches.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            When the store declares that it has none.
+        """
+        raise UnsupportedOperationError(
+            expected="a store that keeps notes",
+            got=f"a {self.scheme} store",
+            do="keep the cursor of the job in a file of your own, written after each batch",
+        )
 
     def info(self) -> dict[str, Any]:
         """Return url, count, space and capabilities as plain values."""
