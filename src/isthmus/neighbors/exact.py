@@ -18,7 +18,7 @@ from isthmus._types import FloatArray, IntArray, Metric
 from isthmus.errors import CountMismatchError, ParameterError
 from isthmus.neighbors.similarity import Similarity, as_rows
 
-__all__ = ["Exact", "Neighbors", "check_k", "top_k"]
+__all__ = ["Exact", "Neighbors", "as_excluded", "best", "check_k", "top_k"]
 
 # Numbers of one prepared block of queries or rows: 64 MB.
 BLOCK_NUMBERS = 2**24
@@ -131,7 +131,7 @@ class Exact:
         """Find the k most similar rows for each query; parameters and errors as in `top_k`."""
         check_k(k)
         matrix = as_rows(queries, name="queries", dim=self.database.shape[1])
-        own = _as_excluded(exclude, queries=len(matrix), rows=len(self))
+        own = as_excluded(exclude, queries=len(matrix), rows=len(self))
         rows = np.empty((len(matrix), k), np.int64)
         scores = np.empty((len(matrix), k), np.float32)
         at_once = max(1, BLOCK_NUMBERS // self._similarity.width)
@@ -163,7 +163,7 @@ class Exact:
         candidates = np.full((len(bounds), max(width, k)), -1, np.int64)
         candidates[:, :width] = rows[:, :width]
         found = self._similarity.score(asked.vectors, asked.lengths, candidates)
-        candidates, found = _best(candidates, found, k)
+        candidates, found = best(candidates, found, k)
         for start in range(0, len(again), AGAIN_AT_ONCE):
             group = again[start : start + AGAIN_AT_ONCE]
             candidates[group], found[group] = self._look_again(asked.take(group), least[group], k)
@@ -201,7 +201,7 @@ class Exact:
                 found = self._similarity.score(
                     asked.vectors[one], asked.lengths[one], close[None, :]
                 )
-                rows[one], scores[one] = _best(
+                rows[one], scores[one] = best(
                     np.concatenate([rows[one], close[None, :]], axis=1),
                     np.concatenate([scores[one], found], axis=1),
                     k,
@@ -233,13 +233,16 @@ class _Asked:
         )
 
 
-def check_k(k: int) -> None:
-    """Refuse a count of neighbours that is not a whole number over 0."""
+def check_k(k: int, *, name: str = "k") -> None:
+    """Refuse a count that is not a whole number over 0."""
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise ParameterError(expected="k as a whole number over 0", got=repr(k), do="change it")
+        raise ParameterError(
+            expected=f"{name} as a whole number over 0", got=repr(k), do="change it"
+        )
 
 
-def _as_excluded(exclude: npt.ArrayLike | None, *, queries: int, rows: int) -> IntArray | None:
+def as_excluded(exclude: npt.ArrayLike | None, *, queries: int, rows: int) -> IntArray | None:
+    """Return the excluded rows as int64 of shape (queries,), checked."""
     if exclude is None:
         return None
     own = np.asarray(exclude)
@@ -266,7 +269,7 @@ def _without(bounds: FloatArray, rows: IntArray, own: IntArray) -> tuple[FloatAr
     return bounds, np.take_along_axis(np.where(mine, -1, rows), order, axis=1)
 
 
-def _best(rows: IntArray, scores: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
+def best(rows: IntArray, scores: FloatArray, k: int) -> tuple[IntArray, FloatArray]:
     """Sort by score, highest first, then by row, and keep k."""
     order = np.lexsort((rows, -scores), axis=1)[:, :k]
     return np.take_along_axis(rows, order, axis=1), np.take_along_axis(scores, order, axis=1)
