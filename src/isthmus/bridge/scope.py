@@ -4,9 +4,9 @@ A map that is linear, or nearly so, is bound only along the directions that its 
 scope keeps the leading principal directions of the paired source rows and a radius: the squared
 length of what those directions leave of a row. A row that leaves more lies outside.
 
-The radius is a quantile of rows that were left out (five folds), so that about 3 % of new rows of the
-same kind lie outside. See docs/bridges.md for how this rule was chosen among others: it costs one
-thin product per row, is a few kilobytes, and tells other data sets apart as well as the nearest
+The radius is a quantile of rows that were left out (five folds), so that about 3 % of new rows of
+the same kind lie outside. See docs/bridges.md for how this rule was chosen among others: it costs
+one thin product per row, is a few kilobytes, and tells other data sets apart as well as the nearest
 pair does.
 """
 
@@ -35,6 +35,8 @@ MIN_PAIRS = 5
 ROUNDING = 1e-5
 """Least radius, as a share of the mean squared length: under it there is only float32 rounding."""
 BLOCK_ROWS = 4_096
+MAX_FIT_ROWS = 10_000
+"""More rows than this, evenly taken, do not move a quantile that matters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +79,8 @@ class Scope:
         TooFewPairsError
             Fewer than 5 rows.
         """
-        rows = _prepared(as_matrix(X, name="X"), unit_rows=unit_rows)
+        taken = _evenly(as_matrix(X, name="X"), MAX_FIT_ROWS)
+        rows = _prepared(taken, unit_rows=unit_rows)
         n = len(rows)
         if n < MIN_PAIRS:
             raise TooFewPairsError(
@@ -195,6 +198,13 @@ class ScopeReport:
     def kind_differs(self) -> bool:
         """Whether, say, queries came through a bridge that was fitted on passages."""
         return self.kind != self.pairs_kind
+
+
+def _evenly(rows: FloatArray, most: int) -> FloatArray:
+    """Take at most ``most`` rows at even distances."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).astype(np.int64)]
 
 
 def _prepared(rows: FloatArray, *, unit_rows: bool) -> npt.NDArray[np.float64]:
