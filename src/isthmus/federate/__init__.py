@@ -1,0 +1,10 @@
+"""One query over many stores of different models, ranked as one."""
+
+from __future__ import annotations
+
+from isthmus.federate.candidates import Candidates
+from isthmus.federate.fusion import DEFAULT_WEIGHT, Fusion, make, names
+from isthmus.federate.hub import Federation
+from isthmus.federate.source import Source
+
+__all__ = ["DEFAULT_WEIGHT", "Candidates", "Federation", "Fusion", "Source", "make", "names"]

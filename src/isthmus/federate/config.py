@@ -1,0 +1,200 @@
+"""A federation's file: TOML, checked before anything is opened.
+
+    hub = "one"                                    # the store whose space queries come in
+
+    [[stores]]
+    name = "one"
+    url = "sqlite:///dir/one.db?collection=docs"
+
+    [[stores]]
+    name = "two"
+    url = "sqlite:///dir/two.db?collection=docs"
+    bridge_to = "bridges/one-two"                  # hub's space to the store's
+    bridge_from = "bridges/two-one"                # and back
+
+Relative paths are relative to the file. See docs/federation.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from isthmus.errors import ConfigError, MissingFileError
+from isthmus.federate.source import Source
+from isthmus.spaces import Space
+
+if TYPE_CHECKING:
+    from isthmus.bridge import Bridge
+    from isthmus.federate.hub import Federation
+
+    F = TypeVar("F", bound=Federation)
+
+__all__ = ["FederationConfig", "StoreConfig", "load", "read"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class StoreConfig(_Strict):
+    """One store of the file."""
+
+    name: str = Field(min_length=1, description="What its hits are called by.")
+    url: str = Field(min_length=1, description="Store URL; three slashes are a relative path.")
+    bridge_to: str | None = Field(None, min_length=1, description="Folder: hub's space to store's.")
+    bridge_from: str | None = Field(None, min_length=1, description="Folder: store's to hub's.")
+
+
+class FederationConfig(_Strict):
+    """The whole file."""
+
+    stores: list[StoreConfig] = Field(min_length=1, description="One table per store.")
+    hub: str | None = Field(None, description="Name of the store whose space queries come in.")
+    hub_space: str | dict[str, Any] | None = Field(
+        None, description="In place of hub: that space itself, a table or a path to its JSON."
+    )
+    fusion: str = Field("score", description="Fusion method.")
+    weight: float | None = Field(None, ge=0, le=1, description="Share of the native similarity.")
+    depth: int | None = Field(None, ge=1, description="Candidates from each store.")
+    dedup: str = Field("none", description="none, or id: the same id is one document.")
+
+    @model_validator(mode="after")
+    def _check_stores(self) -> Self:
+        for what in ("name", "url"):
+            values = [getattr(store, what) for store in self.stores]
+            repeated = sorted({value for value in values if values.count(value) > 1})
+            if repeated:
+                raise ValueError(f"{what} {repeated[0]!r} stands in more than one store")
+        return self
+
+    @model_validator(mode="after")
+    def _check_hub(self) -> Self:
+        if (self.hub is None) == (self.hub_space is None):
+            raise ValueError("needs either hub (the name of a store) or hub_space")
+        by_name = {store.name: store for store in self.stores}
+        if self.hub is None:
+            return self
+        if self.hub not in by_name:
+            raise ValueError(f"hub {self.hub!r} is not among the stores: {', '.join(by_name)}")
+        if by_name[self.hub].bridge_to or by_name[self.hub].bridge_from:
+            raise ValueError(f"the hub {self.hub!r} needs no bridges: queries come in its space")
+        return self
+
+
+def read(path: Path) -> FederationConfig:
+    """Read and check a federation's file; nothing is opened.
+
+    Raises
+    ------
+    MissingFileError
+        No such file.
+    ConfigError
+        Not TOML, or not what it must say; each fault with its place.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise MissingFileError(
+            expected="a federation's file", got=f"no file at {str(path)!r}", do="check the path"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise _not_toml(path, "bytes that are not UTF-8") from error
+    try:
+        return FederationConfig.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise _not_toml(path, str(error)) from error
+    except ValidationError as error:
+        raise ConfigError(
+            expected=f"a federation in {path.name}",
+            got="; ".join(_explain(dict(fault)) for fault in error.errors()),
+            do="see docs/federation.md for the fields",
+        ) from error
+
+
+def _not_toml(path: Path, got: str) -> ConfigError:
+    return ConfigError(expected=f"TOML in {path.name}", got=got, do="fix the file")
+
+
+def _explain(fault: dict[str, Any]) -> str:
+    """Say one fault of the file: where and what."""
+    place = ".".join(f"{part}" if isinstance(part, str) else f"{part + 1}" for part in fault["loc"])
+    said = str(fault["msg"]).removeprefix("Value error, ")
+    said = "a field that is not known" if fault["type"] == "extra_forbidden" else said
+    return f"{place}: {said}" if place else said
+
+
+def load(path: Path, kind: type[F]) -> F:
+    """Open the stores and bridges of a federation's file, and make the federation.
+
+    Parameters
+    ----------
+    path : Path
+    kind : type
+        `Federation` or a subclass.
+
+    Raises
+    ------
+    MissingFileError, ConfigError
+        And whatever the stores and bridges raise; stores already opened are closed again.
+    """
+    from isthmus.stores.registry import open_store, resolve_url
+
+    config = read(path)
+    bridges = _Bridges(path.parent)
+    with contextlib.ExitStack() as opened:
+        sources = []
+        for one in config.stores:
+            store = opened.enter_context(open_store(resolve_url(one.url, path.parent)))
+            sources.append(
+                Source(one.name, store, bridges.load(one.bridge_to), bridges.load(one.bridge_from))
+            )
+        federation = kind(
+            _hub_space(config, sources, path.parent),
+            sources,
+            fusion=config.fusion,
+            weight=config.weight,
+            depth=config.depth,
+            dedup=config.dedup,  # type: ignore[arg-type]  # checked by the federation
+        )
+        opened.pop_all()
+    return federation
+
+
+class _Bridges:
+    """Bridge folders, each loaded once; folders with the same bridge give the same object."""
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+        self._by_folder: dict[Path, Bridge] = {}
+        self._by_hash: dict[str, Bridge] = {}
+
+    def load(self, folder: str | None) -> Bridge | None:
+        from isthmus.bridge import Bridge
+
+        if folder is None:
+            return None
+        path = (self._base / folder).resolve()
+        if path not in self._by_folder:
+            bridge = Bridge.load(path)
+            self._by_folder[path] = self._by_hash.setdefault(bridge.hash, bridge)
+        return self._by_folder[path]
+
+
+def _hub_space(config: FederationConfig, sources: Sequence[Source], base: Path) -> Space:
+    if config.hub is not None:
+        return next(source.store.space for source in sources if source.name == config.hub)
+    if isinstance(config.hub_space, dict):
+        return Space.from_dict(config.hub_space)
+    path = base / str(config.hub_space)
+    try:
+        return Space.from_json(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise MissingFileError(
+            expected="the hub's space", got=f"no file at {str(path)!r}", do="check hub_space"
+        ) from error

@@ -1,0 +1,40 @@
+"""The contract of every fusion method: one score per candidate, comparable across sources."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from isthmus._types import FloatArray
+from isthmus.federate.candidates import Candidates
+
+__all__ = ["Fusion"]
+
+
+class Fusion(ABC):
+    """A way to rank candidates of several sources in one list.
+
+    Subclasses are frozen dataclasses: their fields are the method's parameters.
+
+    Class attributes
+    ----------------
+    name : str
+        Name in the registry and in a federation's file.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def spaces(self, n_spaces: int) -> tuple[int, ...]:
+        """Say in which spaces candidates of other spaces are needed; the hub's is space 0.
+
+        Empty for methods that look at native similarities or ranks only: nothing is fetched and
+        nothing is mapped for them.
+        """
+
+    @abstractmethod
+    def score(self, candidates: Candidates) -> FloatArray:
+        """Return the canonical scores (m, w) float32, higher is better, NaN for no candidate.
+
+        Equal scores are ranked by the order of the sources, then by rank.
+        """

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from isthmus import bridge as bridge_room
+from isthmus.errors import (
+    ConfigError,
+    InputError,
+    MissingCollectionError,
+    MissingFileError,
+    UnknownNameError,
+)
+from isthmus.federate import Federation, config
+from isthmus.federate.fusion import Score
+from isthmus.stores import registry
+
+TWO = """
+hub = "one"
+[[stores]]
+name = "one"
+url = "double:///one.db?collection=docs"
+[[stores]]
+name = "two"
+url = "double:///dir/two.db?collection=docs"
+bridge_to = "bridges/there"
+bridge_from = "bridges/back"
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="federation.toml"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def world(tmp_path, stores, doubles, monkeypatch):
+    """Doubles behind URLs and folders, relative to ``tmp_path``; says what was opened."""
+    to_store, to_hub = doubles.bridges(doubles.HUB, doubles.SPOKE)
+    urls = {
+        f"double:///{tmp_path}/one.db?collection=docs": stores[0],
+        f"double:///{tmp_path}/dir/two.db?collection=docs": stores[1],
+        f"double:///{tmp_path}/dir/three.db?collection=docs": stores[1],
+    }
+    folders = {
+        tmp_path / "bridges" / "there": to_store,
+        tmp_path / "bridges" / "back": to_hub,
+        tmp_path / "bridges" / "copy": doubles.bridges(doubles.HUB, doubles.SPOKE)[0],
+    }
+    opened = []
+
+    def open_store(url):
+        if url not in urls:
+            raise MissingCollectionError(expected="a collection", got=url, do="create it")
+        opened.append(url)
+        return urls[url]
+
+    class Bridge:
+        @staticmethod
+        def load(folder):
+            opened.append(str(folder.relative_to(tmp_path)))
+            return folders[folder]
+
+    monkeypatch.setattr(registry, "open_store", open_store)
+    monkeypatch.setattr(bridge_room, "Bridge", Bridge, raising=False)
+    return opened
+
+
+@pytest.mark.usefixtures("world")
+def test_relative_paths_are_relative_to_the_file(write, queries, stores, monkeypatch):
+    monkeypatch.chdir("/")
+    federation = Federation.load(write(TWO))
+    assert [source.name for source in federation.sources] == ["one", "two"]
+    assert [source.store for source in federation.sources] == list(stores[:2])
+    assert len(federation.search(queries)) == 9
+    assert federation.method == Score()
+
+
+@pytest.mark.usefixtures("world")
+def test_options_reach_the_federation(write):
+    text = 'fusion = "score"\nweight = 0.4\ndepth = 25\ndedup = "id"\n' + TWO
+    federation = Federation.load(str(write(text)))
+    assert federation.method == Score(weight=0.4)
+    assert (federation.depth, federation.dedup) == (25, "id")
+
+
+def test_a_bridge_folder_is_loaded_once_and_equal_bridges_are_one(world, write):
+    text = (
+        TWO
+        + """
+[[stores]]
+name = "three"
+url = "double:///dir/three.db?collection=docs"
+bridge_to = "bridges/copy"
+bridge_from = "bridges/../bridges/back"
+"""
+    )
+    federation = Federation.load(write(text))
+    two, three = federation.sources[1:]
+    assert world.count("bridges/back") == 1
+    assert two.to_hub is three.to_hub
+    assert two.to_store is three.to_store
+
+
+@pytest.mark.usefixtures("world")
+def test_the_hub_may_be_a_space_without_a_store(write, doubles, tmp_path):
+    table = TWO.replace('hub = "one"', "")
+    fields = "".join(
+        f"{key} = {json.dumps(value)}\n" for key, value in doubles.HUB.to_dict().items()
+    )
+    federation = Federation.load(write(table + "\n[hub_space]\n" + fields))
+    assert federation.hub == doubles.HUB
+    (tmp_path / "hub.json").write_text(json.dumps(doubles.HUB.to_dict()))
+    by_path = Federation.load(write('hub_space = "hub.json"\n' + table))
+    assert by_path.hub == doubles.HUB
+    with pytest.raises(MissingFileError, match=r"the hub's space; got no file at .*none.json"):
+        Federation.load(write('hub_space = "none.json"\n' + table))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hub = ", r"expected TOML in federation.toml; got Invalid value \(at"),
+        ('hub = "one"', r"stores: Field required"),
+        ('hub = "one"\nstores = []', r"stores: List should have at least 1 item"),
+        (TWO.replace('"one"', '"on"', 1), r"hub 'on' is not among the stores: one, two"),
+        (TWO.replace('hub = "one"', ""), r"needs either hub \(the name of a store\) or hub_space"),
+        ('hub_space = "x"\n' + TWO, r"needs either hub"),
+        (TWO.replace('"two"', '"one"'), r"name 'one' stands in more than one store"),
+        (TWO.replace("dir/two.db", "one.db"), r"url 'double:///one.db.*more than one store"),
+        (TWO.replace("url =", "uri =", 1), r"stores.1.uri: a field that is not known"),
+        (TWO.replace("url =", "uri =", 1), r"stores.1.url: Field required"),
+        ("k = 10\n" + TWO, r"k: a field that is not known"),
+        ('weight = "much"\n' + TWO, r"weight: Input should be a valid number"),
+        ("weight = 1.5\n" + TWO, r"weight: Input should be less than or equal to 1"),
+        ("weight = nan\n" + TWO, r"weight: Input should be"),
+        ("depth = 0\n" + TWO, r"depth: Input should be greater than or equal to 1"),
+        (TWO.replace('"two"', '""'), r"stores.2.name: String should have at least 1 character"),
+        (
+            TWO.replace('url = "double:///one', 'bridge_to = "b"\nurl = "double:///one'),
+            r"the hub 'one' needs no bridges",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(write, text, message):
+    with pytest.raises(ConfigError, match=message):
+        config.read(write(text))
+
+
+def test_bytes_that_are_not_text(tmp_path):
+    path = tmp_path / "federation.toml"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match=r"TOML in federation.toml; got bytes that are not UTF-8"):
+        config.read(path)
+
+
+def test_no_file(tmp_path):
+    for path in (tmp_path / "none.toml", tmp_path):
+        with pytest.raises(MissingFileError, match="a federation's file; got no file at"):
+            Federation.load(path)
+
+
+@pytest.mark.usefixtures("world")
+def test_unknown_methods_and_bad_hub_tables(write):
+    with pytest.raises(UnknownNameError, match=r"a fusion method among .*; got 'borda'"):
+        Federation.load(write('fusion = "borda"\n' + TWO))
+    with pytest.raises(UnknownNameError, match=r"dedup.* got 'url'"):
+        Federation.load(write('dedup = "url"\n' + TWO))
+    with pytest.raises(InputError, match=r"a space with model, dim"):
+        Federation.load(write(TWO.replace('hub = "one"', "") + "[hub_space]\nmodel = 'm'\n"))
+
+
+@pytest.mark.usefixtures("world")
+def test_a_missing_direction_is_refused(write):
+    with pytest.raises(ConfigError, match=r"a bridge store to hub for source 'two'"):
+        Federation.load(write(TWO.replace('bridge_from = "bridges/back"', "")))
+
+
+@pytest.mark.usefixtures("world")
+def test_stores_are_closed_when_a_later_one_cannot_be_opened(write, stores):
+    with pytest.raises(MissingCollectionError):
+        Federation.load(write(TWO.replace("dir/two.db", "dir/none.db")))
+    assert stores[0].closed == 1
+
+
+@pytest.mark.usefixtures("world")
+def test_scores_do_not_depend_on_the_file(write, queries, stores, doubles):
+    from isthmus.federate import Source
+
+    bridges = doubles.bridges(doubles.HUB, doubles.SPOKE)
+    by_hand = Federation(
+        doubles.HUB, [Source("one", stores[0]), Source("two", stores[1], *bridges)]
+    )
+    by_file = Federation.load(write(TWO))
+    np.testing.assert_array_equal(by_hand.search(queries).scores, by_file.search(queries).scores)

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from isthmus.errors import (
+    CountMismatchError,
+    InvalidIdError,
+    UnknownFormatError,
+    WriteFailedError,
+)
+from isthmus.rankings import Hit, Ranking
+
+NAN = float("nan")
+
+
+@pytest.fixture
+def ranking():
+    """Two queries: two hits, of which the second was not mapped; and one hit."""
+    return Ranking(
+        query_ids=np.array(["q1", "q 2"]),
+        ids=np.array([["d1", "d2"], ["dé3", ""]]),
+        scores=np.array([[0.5, 0.25], [0.1, NAN]], dtype=np.float32),
+        stores=np.array([["a", "b"], ["b", ""]]),
+        spaces=np.array([["f1", "f2"], ["f2", ""]]),
+        native_scores=np.array([[0.75, 0.5], [0.2, NAN]], dtype=np.float32),
+        mapped_scores=np.array([[0.125, NAN], [0.3, NAN]], dtype=np.float32),
+    )
+
+
+@pytest.fixture
+def plain_ids(ranking):
+    return replace(ranking, query_ids=np.array(["q1", "q2"]))
+
+
+def test_hits_leave_out_what_is_empty(ranking):
+    assert len(ranking) == 2
+    assert ranking.hits(0)[0] == Hit("d1", 1, 0.5, "a", "f1", 0.75, 0.125)
+    assert [hit.id for hit in ranking.hits(1)] == ["dé3"]
+    assert [(name, len(hits)) for name, hits in ranking] == [("q1", 2), ("q 2", 1)]
+
+
+@pytest.mark.parametrize("name", ["scores", "stores", "spaces", "native_scores", "mapped_scores"])
+def test_arrays_of_another_shape_are_refused(ranking, name):
+    with pytest.raises(CountMismatchError, match=rf"{name} of shape \(2, 2\); got \(2, 1\)"):
+        replace(ranking, **{name: getattr(ranking, name)[:, :1]})
+
+
+def test_query_ids_are_counted(ranking):
+    with pytest.raises(CountMismatchError, match=r"expected 2 query ids; got 1"):
+        replace(ranking, query_ids=np.array(["q1"]))
+
+
+@pytest.mark.parametrize("ending", ["trec", "run"])
+def test_trec(plain_ids, tmp_path, ending):
+    path = tmp_path / f"out.{ending}"
+    plain_ids.save(path)
+    assert path.read_text(encoding="utf-8").splitlines() == [
+        "q1 Q0 d1 1 0.5 isthmus",
+        "q1 Q0 d2 2 0.25 isthmus",
+        "q2 Q0 dé3 1 0.100000001 isthmus",
+    ]
+
+
+@pytest.mark.parametrize("bad", ["q 2", "q\t2", "q\u00a02", "q\n2"])
+def test_trec_refuses_ids_with_white_space_and_writes_nothing(plain_ids, tmp_path, bad):
+    path = tmp_path / "out.trec"
+    path.write_text("before", encoding="utf-8")
+    with pytest.raises(InvalidIdError, match=r"ids without white space .*write \.jsonl"):
+        replace(plain_ids, query_ids=np.array(["q1", bad])).save(path)
+    assert path.read_text(encoding="utf-8") == "before"
+    assert list(tmp_path.iterdir()) == [path]
+    ids = plain_ids.ids.copy()
+    ids[1, 0] = "d 3"
+    with pytest.raises(InvalidIdError, match="'d 3'"):
+        replace(plain_ids, ids=ids).save(path)
+
+
+def test_jsonl_has_null_where_there_is_no_score(ranking, tmp_path):
+    path = tmp_path / "out.jsonl"
+    ranking.save(path)
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert lines[1] == {
+        "query": "q1",
+        "id": "d2",
+        "rank": 2,
+        "score": 0.25,
+        "store": "b",
+        "space": "f2",
+        "native_score": 0.5,
+        "mapped_score": None,
+    }
+    assert [line["query"] for line in lines] == ["q1", "q1", "q 2"]
+    assert "dé3" in path.read_text(encoding="utf-8")
+
+
+def test_csv(ranking, tmp_path):
+    path = tmp_path / "out.csv"
+    ranking.save(str(path))
+    with path.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.reader(lines))
+    assert rows[0] == [
+        "query", "id", "rank", "score", "store", "space", "native_score", "mapped_score",
+    ]  # fmt: skip
+    assert rows[2] == ["q1", "d2", "2", "0.25", "b", "f2", "0.5", ""]
+    assert len(rows) == 4
+
+
+def test_an_unknown_ending_is_refused(ranking, tmp_path):
+    with pytest.raises(UnknownFormatError, match=r"\.trec, \.run, \.jsonl, \.csv; got out\.txt"):
+        ranking.save(tmp_path / "out.txt")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_there(ranking, tmp_path):
+    with pytest.raises(WriteFailedError, match=r"to write 'out.csv'"):
+        ranking.save(tmp_path / "none" / "out.csv")
+
+
+def test_empty_rankings_are_written_too(plain_ids, tmp_path):
+    empty = Ranking(
+        query_ids=plain_ids.query_ids,
+        ids=np.full((2, 1), "", dtype="<U1"),
+        scores=np.full((2, 1), NAN, dtype=np.float32),
+        stores=np.full((2, 1), "", dtype="<U1"),
+        spaces=np.full((2, 1), "", dtype="<U1"),
+        native_scores=np.full((2, 1), NAN, dtype=np.float32),
+        mapped_scores=np.full((2, 1), NAN, dtype=np.float32),
+    )
+    empty.save(tmp_path / "out.trec")
+    assert (tmp_path / "out.trec").read_bytes() == b""
