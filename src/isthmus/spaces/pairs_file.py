@@ -16,6 +16,7 @@ from isthmus.errors import (
     CorruptFileError,
     DuplicateIdError,
     EmptyInputError,
+    IsthmusError,
     MissingFileError,
     ParameterError,
     UnknownFormatError,
@@ -186,9 +187,9 @@ def _read_parquet(path: Path) -> tuple[Any, Any, FloatArray | None]:
             _places(file.schema_arrow.names, path)
             names = [*COLUMNS, *({POSTERIOR} & set(file.schema_arrow.names))]
             table = file.read(columns=names)
+    except IsthmusError:
+        raise
     except (pa.ArrowException, OSError) as error:
-        if isinstance(error, CorruptFileError):
-            raise
         raise _broken(path, expected="a parquet file", got=str(error).split("\n")[0]) from error
     for name in names:
         if table[name].null_count:

@@ -179,7 +179,7 @@ def _nearest(points: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
         return np.array([seed_row], dtype=np.int64)
     own = np.array([seed_row])
     found = top_k(points[own], points, k=n - 1, metric="l2", exclude=own)
-    return np.r_[own, found.rows[0]].astype(np.int64)
+    return np.concatenate([own, found.rows[0]])
 
 
 def _balanced(points: FloatArray, n: int, rng: np.random.Generator) -> IntArray:

@@ -77,6 +77,12 @@ class Space:
                     got=repr(getattr(self, name)),
                     do="fix it",
                 )
+            if any("\ud800" <= character <= "\udfff" for character in getattr(self, name)):
+                raise InputError(
+                    expected=f"whole Unicode characters in the space's {name}",
+                    got="half of a surrogate pair",
+                    do="decode the text as UTF-8",
+                )
         if not self.model:
             raise InputError(
                 expected="a model name", got="an empty one", do="name the encoder of the vectors"
@@ -168,9 +174,9 @@ class Space:
         """
         try:
             fields = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(
-                expected="a space as JSON", got=f"text that is not JSON ({error.msg})", do="fix it"
+                expected="a space as JSON", got=f"text that is not JSON ({error})", do="fix it"
             ) from error
         if not isinstance(fields, dict):
             raise InputError(expected="a space as a JSON object", got=text[:40], do="fix it")

@@ -20,7 +20,7 @@ from isthmus.spaces.space import Space
 
 __all__ = ["VectorSet", "as_rows"]
 
-BATCH_ROWS = 65_536
+BATCH_ROWS = 16_384
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

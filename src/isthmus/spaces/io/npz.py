@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -14,13 +15,15 @@ import numpy.typing as npt
 
 from isthmus._files import atomic_path
 from isthmus._types import FloatArray, IdArray
+from isthmus.errors import IsthmusError
 from isthmus.spaces.io.base import FileFormat, Plan, Raw, check_plausible, corrupt
 from isthmus.spaces.io.npy_header import read_header, write_header
 from isthmus.spaces.io.space_json import dump_space, parse_space
 
 __all__ = ["NPZ"]
 
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError)
+# What zipfile and zlib raise for damaged archives, packed or encrypted ones they do not know.
+BROKEN = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError)
 
 
 def _read(path: Path, memory_map: bool) -> Raw:  # noqa: FBT001 - the registry's call
@@ -39,9 +42,9 @@ def _read(path: Path, memory_map: bool) -> Raw:  # noqa: FBT001 - the registry's
             ids = _member(archive, "ids", path)
             vectors = _member(archive, "vectors", path)
             text = _member(archive, "space", path) if "space.npy" in names else None
+    except IsthmusError:
+        raise
     except BROKEN as error:
-        if isinstance(error, FileNotFoundError | PermissionError) or hasattr(error, "expected"):
-            raise
         raise corrupt(path, expected="a whole zip archive", got=str(error)[:200]) from error
     space = None if text is None else parse_space(_scalar_text(text, path), path)
     return Raw(ids=ids, vectors=vectors, space=space)

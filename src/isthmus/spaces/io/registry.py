@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from isthmus.errors import (
+    FileError,
     InputError,
     IsthmusError,
     MissingFileError,
@@ -12,13 +13,19 @@ from isthmus.errors import (
     UnsupportedOperationError,
 )
 from isthmus.spaces.io.base import FileFormat
+from isthmus.spaces.io.jsonl import JSONL
+from isthmus.spaces.io.npy import NPY
 from isthmus.spaces.io.npz import NPZ
+from isthmus.spaces.io.parquet import PARQUET
+from isthmus.spaces.io.safetensors import SAFETENSORS
 from isthmus.spaces.space import Space
 from isthmus.spaces.vector_set import VectorSet
 
 __all__ = ["FORMATS", "format_of", "load"]
 
-FORMATS: dict[str, FileFormat] = {form.suffix: form for form in (NPZ,)}
+FORMATS: dict[str, FileFormat] = {
+    form.suffix: form for form in (NPZ, NPY, PARQUET, JSONL, SAFETENSORS)
+}
 
 
 def format_of(path: Path) -> FileFormat:
@@ -58,6 +65,14 @@ def load(path: Path, *, space: Space | None, memory_map: bool) -> VectorSet:
             got=repr(path.name),
             do="save it as .npy first, or load it into memory",
         )
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise FileError(
+            expected=f"to read {path.name!r}",
+            got=error.strerror or str(error),
+            do="check the permission",
+        ) from error
     try:
         raw = form.read(path, memory_map)
         return VectorSet(raw.ids, raw.vectors, _agree(raw.space, space))

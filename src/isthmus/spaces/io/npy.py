@@ -1,0 +1,205 @@
+"""numpy's own format: ``v.npy`` with ``v.ids.txt`` and ``v.space.json`` beside it.
+
+The vectors can stay on disk (memory map). Three files cannot be replaced in one step, so the last
+one written, ``.space.json``, vouches for the others: it records the number of rows, a SHA-256 of
+the ids and one of a sample of the vectors. A set that was mixed up by a crash or a copy is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from isthmus._files import atomic_set
+from isthmus._types import FloatArray, IdArray
+from isthmus.errors import InvalidIdError, MissingFileError
+from isthmus.spaces.io.base import FileFormat, Plan, Raw, corrupt
+from isthmus.spaces.io.npy_header import read_header, write_header
+from isthmus.spaces.io.space_json import parse_space
+from isthmus.spaces.space import Space
+
+__all__ = ["NPY"]
+
+FORMAT = "isthmus-npy-1"
+SAMPLED_ROWS = 256
+MAX_JSON_BYTES = 1 << 18
+LINE_BREAKS = ("\n", "\r")
+
+
+def ids_path(path: Path) -> Path:
+    """Name the file of ids beside ``path``.
+
+    Examples
+    --------
+    >>> ids_path(Path("docs.npy")).name
+    'docs.ids.txt'
+    """
+    return path.with_suffix(".ids.txt")
+
+
+def space_path(path: Path) -> Path:
+    """Name the file of the space beside ``path``.
+
+    Examples
+    --------
+    >>> space_path(Path("docs.npy")).name
+    'docs.space.json'
+    """
+    return path.with_suffix(".space.json")
+
+
+def _read(path: Path, memory_map: bool) -> Raw:  # noqa: FBT001 - the registry's call
+    with path.open("rb") as stream:
+        shape, fortran_order, dtype = read_header(
+            stream, size=path.stat().st_size, what="vectors", path=path
+        )
+        if memory_map:
+            vectors: npt.NDArray[Any] = np.memmap(
+                path, dtype, "r", stream.tell(), shape, "F" if fortran_order else "C"
+            )
+        else:
+            stream.seek(0)
+            vectors = np.lib.format.read_array(stream, allow_pickle=False)
+    text = _read_ids(ids_path(path))
+    space = _read_space(path, vectors, text)
+    return Raw(ids=_split(text, ids_path(path)), vectors=vectors, space=space)
+
+
+def _read_ids(path: Path) -> bytes:
+    if not path.is_file():
+        raise MissingFileError(
+            expected=f"the ids in {path.name!r}, one a line, beside the vectors",
+            got="nothing there",
+            do="copy it as well, or write the ids",
+        )
+    return path.read_bytes()
+
+
+def _split(text: bytes, path: Path) -> list[str]:
+    """Split into lines; the last one may lack its line break."""
+    try:
+        lines = text.decode().replace("\r\n", "\n").split("\n")
+    except UnicodeDecodeError as error:
+        raise corrupt(path, expected="ids in UTF-8", got=str(error)) from error
+    return lines[:-1] if lines[-1] == "" else lines
+
+
+def _read_space(path: Path, vectors: npt.NDArray[Any], ids: bytes) -> Space | None:
+    """Read the space and check that its file vouches for these ids and vectors.
+
+    A file that holds only the space, written by other means, vouches for nothing.
+    """
+    beside = space_path(path)
+    if not beside.is_file():
+        return None
+    if beside.stat().st_size > MAX_JSON_BYTES:
+        raise corrupt(
+            beside,
+            expected=f"at most {MAX_JSON_BYTES:,} bytes",
+            got=f"{beside.stat().st_size:,} bytes",
+        )
+    try:
+        content = json.loads(beside.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise corrupt(beside, expected="a space as JSON", got=str(error)) from error
+    if not isinstance(content, dict):
+        raise corrupt(beside, expected="a space as a JSON object", got=type(content).__name__)
+    if "format" not in content:
+        return parse_space(json.dumps(content), beside)
+    if content["format"] != FORMAT:
+        raise corrupt(beside, expected=f"the format {FORMAT!r}", got=repr(content["format"]))
+    found = _vouch(rows=len(vectors), ids=ids, sample=_sample(vectors))
+    differing = [name for name, value in found.items() if content.get(name) != value]
+    if differing:
+        raise corrupt(
+            path,
+            expected=f"the {' and '.join(differing)} that {beside.name!r} records",
+            got="others: the three files were not written together",
+        )
+    return parse_space(json.dumps(content.get("space")), beside)
+
+
+def _vouch(*, rows: int, ids: bytes, sample: bytes) -> dict[str, Any]:
+    return {
+        "rows": rows,
+        "ids_sha256": hashlib.sha256(ids).hexdigest(),
+        "sample_sha256": hashlib.sha256(sample).hexdigest(),
+    }
+
+
+def _sampled_rows(rows: int) -> npt.NDArray[np.int64]:
+    """Return up to 256 rows spread over the file, the first and the last among them."""
+    return np.unique(np.linspace(0, rows - 1, min(rows, SAMPLED_ROWS)).round().astype(np.int64))
+
+
+def _sample(vectors: npt.NDArray[Any]) -> bytes:
+    """Return the bytes of the sampled rows: reading all would take as long as using them."""
+    if vectors.ndim != 2 or not len(vectors):
+        return b""
+    return np.ascontiguousarray(vectors[_sampled_rows(len(vectors))]).tobytes()
+
+
+class _Sink:
+    """Streams vectors and ids into their files, hashing on the way."""
+
+    def __init__(self, vectors: IO[bytes], ids: IO[bytes], plan: Plan) -> None:
+        self._vectors = vectors
+        self._ids = ids
+        self._sampled = _sampled_rows(plan.rows)
+        self._rows = 0
+        self.ids_hash = hashlib.sha256()
+        self.sample_hash = hashlib.sha256()
+
+    def write(self, ids: IdArray, vectors: FloatArray) -> None:
+        """Append one batch."""
+        texts = ids.tolist()
+        _check_lines(texts)
+        text = ("\n".join(texts) + "\n").encode()
+        self._ids.write(text)
+        self.ids_hash.update(text)
+        self._vectors.write(vectors.data.cast("B"))
+        here = self._sampled - self._rows
+        here = here[(here >= 0) & (here < len(vectors))]
+        self.sample_hash.update(np.ascontiguousarray(vectors[here]).tobytes())
+        self._rows += len(vectors)
+
+
+def _check_lines(ids: list[str]) -> None:
+    """Refuse ids that one line each cannot hold."""
+    together = "".join(ids)
+    if any(mark in together for mark in LINE_BREAKS):
+        bad = next(text for text in ids if any(mark in text for mark in LINE_BREAKS))
+        raise InvalidIdError(
+            expected="ids without line breaks in a .ids.txt file",
+            got=repr(bad[:80]),
+            do="save as .npz, .parquet or .safetensors",
+        )
+
+
+@contextlib.contextmanager
+def _open_sink(plan: Plan) -> Iterator[_Sink]:
+    paths = [plan.path, ids_path(plan.path), space_path(plan.path)]
+    with atomic_set(paths) as (vectors_path, ids_file, space_file):
+        with vectors_path.open("wb") as vectors, ids_file.open("wb") as ids:
+            write_header(vectors, shape=(plan.rows, plan.space.dim), dtype=plan.numpy_dtype)
+            sink = _Sink(vectors, ids, plan)
+            yield sink
+        content = {
+            "format": FORMAT,
+            "space": plan.space.to_dict(),
+            "rows": plan.rows,
+            "ids_sha256": sink.ids_hash.hexdigest(),
+            "sample_sha256": sink.sample_hash.hexdigest(),
+        }
+        text = json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False)
+        space_file.write_text(text + "\n", encoding="utf-8")
+
+
+NPY = FileFormat(suffix=".npy", read=_read, open_sink=_open_sink, memory_maps=True)
