@@ -1,0 +1,318 @@
+"""One SQLite file: opening it, transactions, and what its errors mean.
+
+The tables are described in docs/stores.md. Values reach SQL only as bound parameters; the name of a
+collection is never part of a statement, its rows live in a table that is named by a number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import apsw
+
+from isthmus.errors import (
+    CorruptStoreError,
+    MissingFileError,
+    NotAStoreError,
+    ReadOnlyStoreError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreVersionError,
+)
+
+__all__ = ["SqliteFile"]
+
+APPLICATION_ID = 0x4953544D  # "ISTM"
+FORMAT = 1
+PAGE_BYTES = 16_384  # several vectors to a page: faster scans and a smaller file than with 4,096
+LOG_BYTES = 2**26  # a write-ahead log that grew larger is cut back to this
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS isthmus_collections (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  name TEXT NOT NULL UNIQUE,
+  token TEXT NOT NULL,
+  space TEXT NOT NULL,
+  fingerprint TEXT NOT NULL,
+  change INTEGER NOT NULL DEFAULT 0,
+  shortest REAL,
+  longest REAL
+) STRICT;
+CREATE TABLE IF NOT EXISTS isthmus_notes (
+  collection INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (collection, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS isthmus_indexes (
+  collection INTEGER NOT NULL,
+  kind TEXT NOT NULL,
+  change INTEGER NOT NULL,
+  count INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,
+  sha256 TEXT NOT NULL,
+  PRIMARY KEY (collection, kind)
+) STRICT, WITHOUT ROWID;
+"""
+
+
+class SqliteFile:
+    """A connection to a store file, for one thread at a time.
+
+    Parameters
+    ----------
+    path : Path
+    create : bool
+        Whether to make the file, or the tables in an empty one, where there is none.
+    timeout : float
+        Seconds to wait for another writer.
+
+    Raises
+    ------
+    MissingFileError, NotAStoreError, StoreVersionError, CorruptStoreError
+    """
+
+    def __init__(self, path: Path, *, create: bool, timeout: float) -> None:
+        self.path = path.absolute()
+        self.timeout = timeout
+        self._lock = threading.RLock()
+        self._connection: apsw.Connection | None = None
+        if not self.path.exists() and not (create and self.path.parent.is_dir()):
+            raise MissingFileError(
+                expected="a folder for the new file" if create else "a store file",
+                got=f"nothing at {str(self.path.parent if create else self.path)!r}",
+                do="check the path: sqlite:/// is followed by a relative one, sqlite://// by an "
+                "absolute one",
+            )
+        with self._translated():
+            self._connection = self._connect(create=create)
+        try:
+            with self._translated():
+                self._check(create=create)
+        except BaseException:
+            self.close()
+            raise
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[apsw.Connection]:
+        """Give the connection inside a transaction that sees one state of the file."""
+        with self._transaction("BEGIN") as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[apsw.Connection]:
+        """Give the connection inside a transaction that writes everything or nothing.
+
+        Raises
+        ------
+        StoreBusyError, ReadOnlyStoreError, StoreFullError
+        """
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Let go of the file; closing twice does nothing."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+
+    @contextlib.contextmanager
+    def _transaction(self, begin: str) -> Iterator[apsw.Connection]:
+        with self._lock, self._translated():
+            if self._connection is None:
+                raise StoreError(
+                    expected="an open store",
+                    got=f"{str(self.path)!r} after it was closed",
+                    do="open it again",
+                )
+            connection = self._connection
+            connection.execute(begin)
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except apsw.Error as error:
+            raise _in_our_words(error, self.path, self.timeout) from error
+        except UnicodeDecodeError as error:
+            raise _corrupt(self.path, "text that is not UTF-8") from error
+
+    def _connect(self, *, create: bool) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
+        connection = apsw.Connection(str(self.path), flags=flags)
+        try:
+            self._prepare(connection)
+        except apsw.CantOpenError:
+            # A write-ahead file in a folder where nothing may be written: read it as it stands.
+            connection.close()
+            if self._log().exists() and self._log().stat().st_size:
+                raise
+            connection = apsw.Connection(
+                f"file:{quote(str(self.path))}?immutable=1",
+                flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI,
+            )
+            self._prepare(connection)
+        return connection
+
+    def _prepare(self, connection: apsw.Connection) -> None:
+        import sqlite_vec
+
+        connection.set_busy_timeout(int(self.timeout * 1000))
+        connection.enable_load_extension(True)  # noqa: FBT003 - apsw takes it by position only
+        connection.load_extension(sqlite_vec.loadable_path())
+        connection.enable_load_extension(False)  # noqa: FBT003
+        connection.pragma("trusted_schema", False)  # noqa: FBT003
+        connection.pragma("cell_size_check", True)  # noqa: FBT003
+        connection.pragma("journal_size_limit", LOG_BYTES)
+        connection.pragma("schema_version")  # the first read: fails here if it must fail
+
+    def _check(self, *, create: bool) -> None:
+        connection: Any = self._connection
+        names = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
+        if not names and create:
+            self._make_tables(connection)
+        elif "isthmus_collections" not in names:
+            raise NotAStoreError(
+                expected="a store of Isthmus",
+                got=f"a SQLite file of another program at {str(self.path)!r}"
+                if names
+                else f"an empty file at {str(self.path)!r}",
+                do="choose another path; nothing was written",
+            )
+        version = connection.pragma("user_version")
+        if version > FORMAT:
+            raise StoreVersionError(
+                expected=f"a store in format {FORMAT} or earlier",
+                got=f"format {version} at {str(self.path)!r}",
+                do="update Isthmus",
+            )
+        self._check_size(connection)
+
+    def _make_tables(self, connection: apsw.Connection) -> None:
+        connection.pragma("page_size", PAGE_BYTES)
+        connection.pragma("journal_mode", "wal")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.execute(SCHEMA)
+            connection.pragma("application_id", APPLICATION_ID)
+            connection.pragma("user_version", FORMAT)
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+    def _check_size(self, connection: apsw.Connection) -> None:
+        """Notice a file that was cut short before a page that is missing is read."""
+        if self._log().exists() and self._log().stat().st_size:
+            return  # what is missing may stand in the log
+        expected = connection.pragma("page_count") * connection.pragma("page_size")
+        if self.path.stat().st_size < expected:
+            raise _corrupt(self.path, f"{self.path.stat().st_size:,} bytes of {expected:,}")
+
+    def _log(self) -> Path:
+        return self.path.with_name(self.path.name + "-wal")
+
+
+def _corrupt(path: Path, found: str) -> CorruptStoreError:
+    return CorruptStoreError(
+        expected="a whole store file",
+        got=f"a damaged one at {str(path)!r} ({found})",
+        do="restore it from a copy; with the sqlite3 command, .recover saves what can be read",
+    )
+
+
+def _in_our_words(error: apsw.Error, path: Path, timeout: float) -> Exception:
+    """Say what an error of SQLite means for the caller."""
+    where = str(path)
+    missing = isinstance(error, apsw.SQLError) and str(error).startswith("no such")
+    if missing or isinstance(error, apsw.CorruptError | apsw.FormatError):
+        return _corrupt(path, str(error))
+    if isinstance(error, apsw.IOError) and not _while_writing(error):
+        return _corrupt(path, str(error))
+    for kinds, make in _MEANINGS:
+        if isinstance(error, kinds):
+            return make(where, str(error), timeout)
+    return StoreError(
+        expected=f"SQLite to work on {where!r}",
+        got=f"{type(error).__name__}: {error}",
+        do="report it as a bug of Isthmus, with the call that led to it",
+    )
+
+
+def _not_a_store(where: str, error: str, timeout: float) -> Exception:
+    del error, timeout
+    return NotAStoreError(
+        expected="a store of Isthmus",
+        got=f"a file at {where!r} that is not a database, or whose first bytes are damaged",
+        do="check the path, or restore the file from a copy",
+    )
+
+
+def _busy(where: str, error: str, timeout: float) -> Exception:
+    del error
+    return StoreBusyError(
+        expected=f"to write to {where!r} within {timeout:g} s",
+        got="another writer that holds it",
+        do="wait for it to end, or open the store with a longer &timeout=SECONDS",
+    )
+
+
+def _full(where: str, error: str, timeout: float) -> Exception:
+    del timeout
+    return StoreFullError(
+        expected=f"room to write to {where!r}",
+        got=f"a disk that is full or refuses ({error})",
+        do="free space and repeat the call; nothing of it was kept",
+    )
+
+
+def _read_only(where: str, error: str, timeout: float) -> Exception:
+    del error, timeout
+    return ReadOnlyStoreError(
+        expected=f"a store that may be written at {where!r}",
+        got="a read-only file or folder",
+        do="change its permissions, or copy it",
+    )
+
+
+def _not_opened(where: str, error: str, timeout: float) -> Exception:
+    del timeout
+    return MissingFileError(
+        expected=f"a store file that can be opened at {where!r}",
+        got=f"a refusal by the file system ({error})",
+        do="check the path, and that this user may read the file and its folder",
+    )
+
+
+_MEANINGS: tuple[tuple[Any, Callable[[str, str, float], Exception]], ...] = (
+    (apsw.NotADBError, _not_a_store),
+    ((apsw.BusyError, apsw.LockedError), _busy),
+    ((apsw.FullError, apsw.IOError), _full),
+    (apsw.ReadOnlyError, _read_only),
+    (apsw.CantOpenError, _not_opened),
+)
+
+
+def _while_writing(error: apsw.Error) -> bool:
+    return getattr(error, "extendedresult", 0) in {
+        apsw.SQLITE_IOERR_WRITE,
+        apsw.SQLITE_IOERR_FSYNC,
+        apsw.SQLITE_IOERR_DIR_FSYNC,
+        apsw.SQLITE_IOERR_TRUNCATE,
+        apsw.SQLITE_IOERR_SHMSIZE,
+        apsw.SQLITE_IOERR_SHMOPEN,
+        apsw.SQLITE_IOERR_SHMMAP,
+    }

@@ -1,0 +1,157 @@
+"""Which way a search of a SQLite collection goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import apsw
+import numpy as np
+import numpy.typing as npt
+
+from isthmus._types import FloatArray, IntArray
+from isthmus.neighbors import Exact, Hnsw
+from isthmus.stores._answers import no_rows
+from isthmus.stores._resident import Resident
+from isthmus.stores._sqlite_collection import Collection
+from isthmus.stores._sqlite_exact import DISTANCES, search_blocks, search_nearest
+from isthmus.stores._sqlite_file import SqliteFile
+
+__all__ = ["IndexKind", "Searcher"]
+
+IndexKind = Literal["flat", "hnsw"]
+
+READ_ROWS = 16_384
+# A scan of the file costs about a third of loading it, so that a few are cheaper.
+SCAN_QUERIES = 4
+SCANS_BEFORE_LOADING = 8
+# Outside these lengths float32 squares, which sqlite-vec sums, lose their digits.
+SCAN_LENGTHS = (1e-9, 1e9)
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Rows of ``ids``, and their scores, both of shape (m, at most k)."""
+
+    rows: IntArray
+    scores: FloatArray
+    ids: npt.NDArray[np.object_]
+
+
+class Searcher:
+    """Searches one collection, and keeps its rows in memory while they are those of the file.
+
+    Parameters
+    ----------
+    collection : Collection
+    index : {"flat", "hnsw"}
+    """
+
+    def __init__(self, collection: Collection, index: IndexKind) -> None:
+        self.collection = collection
+        self.index = index
+        self._resident: Resident | None = None
+        self._scanned = (0, 0)  # a change counter, and how many queries were scanned under it
+
+    def forget(self) -> None:
+        """Let go of the rows in memory."""
+        self._resident = None
+
+    def fresh(self, connection: apsw.Connection) -> Resident | None:
+        """Return the rows in memory, if they are those of the file."""
+        resident = self._resident
+        change = self.collection.change(connection)
+        return resident if resident is not None and resident.change == change else None
+
+    def search(
+        self, file: SqliteFile, queries: FloatArray, *, k: int, where: Mapping[str, Any]
+    ) -> Hits:
+        """Search by the cheapest way; all of them but HNSW give the same answer."""
+        with file.reading() as connection:
+            resident = self.fresh(connection)
+            if resident is None and self._may_scan(connection, len(queries)):
+                hits = self._scan(connection, queries, k, where)
+                if hits is not None:
+                    return hits
+            if where:
+                return self._search_matching(connection, queries, k, where, resident)
+            if resident is None:
+                resident = self._load(connection)
+        if resident is None:
+            return Hits(*no_rows(len(queries), k), np.empty(0, object))
+        found = resident.index.search(queries, k=k)
+        return Hits(found.rows, found.scores, resident.ids)
+
+    def _may_scan(self, connection: apsw.Connection, n_queries: int) -> bool:
+        """Whether to scan the file for these queries; counts them if so."""
+        if self.index != "flat" or self.collection.space.metric not in DISTANCES:
+            return False
+        change = self.collection.change(connection)
+        scanned = n_queries + (self._scanned[1] if self._scanned[0] == change else 0)
+        shortest, longest = self.collection.lengths(connection)
+        safe = shortest >= SCAN_LENGTHS[0] and longest <= SCAN_LENGTHS[1]
+        if n_queries > SCAN_QUERIES or scanned > SCANS_BEFORE_LOADING or not safe:
+            return False
+        self._scanned = (change, scanned)
+        return True
+
+    def _scan(
+        self, connection: apsw.Connection, queries: FloatArray, k: int, where: Mapping[str, Any]
+    ) -> Hits | None:
+        numbers, scores = no_rows(len(queries), k)
+        for row in range(len(queries)):
+            found = search_nearest(
+                connection,
+                self.collection.rows,
+                queries[row : row + 1],
+                k=k,
+                metric=self.collection.space.metric,
+                where=where,
+            )
+            if found is None:
+                return None
+            width = found[0].shape[1]
+            numbers[row, :width], scores[row, :width] = found[0][0], found[1][0]
+        return self._hits(connection, numbers, scores)
+
+    def _search_matching(
+        self,
+        connection: apsw.Connection,
+        queries: FloatArray,
+        k: int,
+        where: Mapping[str, Any],
+        resident: Resident | None,
+    ) -> Hits:
+        numbers = self.collection.rows.matching(connection, where)
+        blocks = self._read(connection, numbers) if resident is None else resident.blocks(numbers)
+        metric = self.collection.space.metric
+        return self._hits(connection, *search_blocks(queries, blocks, k=k, metric=metric))
+
+    def _read(
+        self, connection: apsw.Connection, numbers: IntArray
+    ) -> Iterator[tuple[IntArray, FloatArray]]:
+        for start in range(0, len(numbers), READ_ROWS):
+            some = numbers[start : start + READ_ROWS]
+            block = self.collection.rows.by_number(connection, some)
+            yield block.numbers, block.vectors
+
+    def _hits(self, connection: apsw.Connection, numbers: IntArray, scores: FloatArray) -> Hits:
+        """Name rows by their numbers in the file."""
+        wanted = np.unique(numbers[numbers >= 0])
+        rows = np.where(numbers >= 0, np.searchsorted(wanted, numbers), -1)
+        return Hits(rows, scores, self.collection.rows.names(connection, wanted))
+
+    def _load(self, connection: apsw.Connection) -> Resident | None:
+        blocks = list(self.collection.rows.blocks(connection, rows=READ_ROWS))
+        if not blocks:
+            return None
+        vectors = np.concatenate([block.vectors for block in blocks])
+        make = Hnsw if self.index == "hnsw" else Exact
+        self._resident = Resident(
+            change=self.collection.change(connection),
+            numbers=np.concatenate([block.numbers for block in blocks]),
+            ids=np.array([text for block in blocks for text in block.ids], object),
+            index=make(vectors, metric=self.collection.space.metric),
+        )
+        return self._resident

@@ -1,0 +1,134 @@
+"""Store URLs: ``scheme:///path?collection=NAME``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+from isthmus.errors import InputError, UnknownNameError
+from isthmus.stores._checks import check_collection
+
+__all__ = ["StoreUrl"]
+
+
+@dataclass(frozen=True)
+class StoreUrl:
+    """The parts of a store URL.
+
+    Three slashes stand before a relative path, four before an absolute one, none of them where the
+    store has no path. ``?``, ``#``, ``%`` and ``&`` in a path or a name are written as in any URL
+    (``%3F``).
+
+    Parameters
+    ----------
+    scheme : str
+    place : str
+        What stands between the two slashes and the third: a host, or a name.
+    path : str
+        A relative or an absolute path, or nothing.
+    collection : str
+    options : mapping of str to str
+        Everything else behind the question mark.
+
+    Examples
+    --------
+    >>> url = StoreUrl.parse("sqlite:///dir/one.db?collection=docs&index=hnsw")
+    >>> url.path, url.collection, dict(url.options)
+    ('dir/one.db', 'docs', {'index': 'hnsw'})
+    >>> str(url.relative_to("/data"))
+    'sqlite:////data/dir/one.db?collection=docs&index=hnsw'
+    """
+
+    scheme: str
+    place: str
+    path: str
+    collection: str
+    options: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def parse(cls, url: str, *, options: tuple[str, ...] | None = None) -> StoreUrl:
+        """Read a URL.
+
+        Parameters
+        ----------
+        url : str
+        options : tuple of str, optional
+            Names that the store knows behind the question mark, apart from ``collection``.
+
+        Raises
+        ------
+        InputError, UnknownNameError
+        """
+        parts = urlsplit(url) if isinstance(url, str) else None
+        if parts is None or not parts.scheme or "://" not in url:
+            raise _not_a_url(url, "no scheme", "write sqlite:///dir/file.db?collection=NAME")
+        if parts.fragment:
+            raise _not_a_url(url, "a '#' in it", "write it as %23")
+        pairs = parse_qsl(parts.query, keep_blank_values=True)
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            raise _not_a_url(url, "the same option twice", "keep one")
+        collection = values.pop("collection", "")
+        if not collection:
+            raise _not_a_url(url, "no collection", "add ?collection=NAME")
+        for name in values:
+            if options is not None and name not in options:
+                raise UnknownNameError.of("store option", name, ("collection", *options))
+        return cls(
+            scheme=parts.scheme,
+            place=_decode(parts.netloc),
+            path=_decode(parts.path[1:]),
+            collection=check_collection(collection),
+            options=MappingProxyType(values),
+        )
+
+    def relative_to(self, folder: Path | str) -> StoreUrl:
+        """Return the URL with a relative path read from ``folder``, made absolute."""
+        if not self.path:
+            return self
+        path = str(Path(folder).absolute() / self.path)
+        return StoreUrl(self.scheme, self.place, path, self.collection, self.options)
+
+    def file(self) -> Path:
+        """Return the path of a store that is one file.
+
+        Raises
+        ------
+        InputError
+        """
+        if self.place or not self.path:
+            raise _not_a_url(
+                str(self),
+                f"{self.place!r} where the path should begin" if self.place else "no path",
+                f"write {self.scheme}:///relative/file or {self.scheme}:////absolute/file",
+            )
+        return Path(self.path)
+
+    def __str__(self) -> str:
+        """Write the URL."""
+        query = urlencode({"collection": self.collection, **self.options}, quote_via=quote)
+        path = "/" + quote(self.path) if self.path else ""
+        return f"{self.scheme}://{quote(self.place)}{path}?{query}"
+
+
+def _decode(text: str) -> str:
+    try:
+        decoded = unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        decoded = "\0"
+    if "\0" in decoded:
+        raise _not_a_url(text, "bytes that are not text", "write the path as UTF-8")
+    return decoded
+
+
+def _not_a_url(url: object, got: str, do: str) -> InputError:
+    shown = re.sub(r"//[^/]*@", "//***@", str(url))  # never show a password
+    return InputError(
+        expected="a store URL such as sqlite:///dir/file.db?collection=NAME",
+        got=f"{shown!r} with {got}",
+        do=do,
+    )
