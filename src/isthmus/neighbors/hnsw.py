@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from isthmus._types import FloatArray, Metric
 from isthmus.neighbors.exact import Neighbors, as_excluded, best, check_k
+from isthmus.neighbors.graph import Graph, export_graph, import_graph
 from isthmus.neighbors.similarity import Similarity, as_rows
 
 __all__ = ["Hnsw"]
@@ -34,11 +35,16 @@ class Hnsw:
     build_effort : int, default 80
         Candidates kept while building (efConstruction). Recall hardly grows beyond it on sentence
         embeddings (benchmarks/neighbors_speed.py).
+    graph : Graph, optional
+        Links that were built over the same database with the same connections (`graph`), instead
+        of building them again.
 
     Raises
     ------
     DimensionError, EmptyInputError, InvalidVectorsError, ZeroVectorError, UnknownNameError
     ParameterError
+    InputError
+        A graph whose links do not fit the database.
 
     Examples
     --------
@@ -54,6 +60,7 @@ class Hnsw:
         metric: Metric = "cosine",
         connections: int = 32,
         build_effort: int = 80,
+        graph: Graph | None = None,
     ) -> None:
         import faiss
 
@@ -64,13 +71,20 @@ class Hnsw:
         width = self.database.shape[1] + (metric == "dot")
         self._graph = faiss.IndexHNSWFlat(width, connections, faiss.METRIC_L2)
         self._graph.hnsw.efConstruction = build_effort
+        if graph is not None:
+            import_graph(self._graph, graph, self._prepare(0, len(self)))
+            return
         for start in range(0, len(self), ADD_AT_ONCE):
-            rows = self._similarity.prepare_rows(start, min(start + ADD_AT_ONCE, len(self)))
-            self._graph.add(self._as_points(rows, database=True))
+            self._graph.add(self._prepare(start, min(start + ADD_AT_ONCE, len(self))))
 
     def __len__(self) -> int:
         """Count the rows."""
         return len(self.database)
+
+    @property
+    def graph(self) -> Graph:
+        """The links, to be kept: see the parameter of the same name."""
+        return export_graph(self._graph)
 
     def search(
         self,
@@ -120,6 +134,9 @@ class Hnsw:
         rows, scores = best(rows, self._similarity.score(matrix, lengths, rows), k)
         scores[rows < 0] = np.nan
         return Neighbors(rows=rows, scores=scores)
+
+    def _prepare(self, start: int, stop: int) -> FloatArray:
+        return self._as_points(self._similarity.prepare_rows(start, stop), database=True)
 
     def _as_points(self, prepared: FloatArray, *, database: bool) -> FloatArray:
         """Turn vectors prepared for inner products into points whose distances order the same."""
