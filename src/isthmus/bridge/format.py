@@ -35,6 +35,7 @@ __all__ = [
     "check_tensor_name",
     "read_tensors",
     "tensor_hash",
+    "tensor_record",
     "write_tensors",
 ]
 
@@ -114,6 +115,19 @@ def tensor_hash(array: npt.NDArray[Any]) -> str:
     """
     stored = as_stored(array, name="")
     return hashlib.sha256(stored.tobytes()).hexdigest()
+
+
+def tensor_record(array: npt.NDArray[Any], *, name: str) -> dict[str, Any]:
+    """Return what the manifest says of a tensor: number type, shape, hash.
+
+    Examples
+    --------
+    >>> tensor_record(np.zeros((2, 3), np.float32), name="w")["dtype"]
+    'F32'
+    """
+    stored = as_stored(array, name=name)
+    dtype = next(known for known, candidate in DTYPES.items() if candidate == stored.dtype)
+    return {"dtype": dtype, "shape": list(stored.shape), "sha256": tensor_hash(stored)}
 
 
 def read_tensors(path: Path) -> dict[str, npt.NDArray[Any]]:

@@ -56,7 +56,7 @@ def open_plain(path: Path) -> Iterator[BinaryIO]:
     Raises
     ------
     MissingFileError
-        No such file, or a folder in its place.
+        No such file.
     UnsafePathError
         A symbolic link, or anything else that is not a regular file.
     """
@@ -73,9 +73,10 @@ def open_plain(path: Path) -> Iterator[BinaryIO]:
         if path.is_symlink():
             raise _unsafe(path, "a symbolic link") from error
         raise
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise _unsafe(path, "a folder, a pipe, a device or a socket")
     with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise _unsafe(path, "a pipe, a device or a socket")
         yield file
 
 

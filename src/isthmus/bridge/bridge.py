@@ -1,0 +1,276 @@
+"""The bridge: a fitted map with its spaces, its report, its verdict, its scope and its origin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from isthmus._linalg import normalise
+from isthmus._progress import Track, silent
+from isthmus._types import FloatArray
+from isthmus.bridge.calibration import Calibration
+from isthmus.bridge.provenance import Provenance
+from isthmus.bridge.scope import Scope, ScopeReport
+from isthmus.bridge.verdict import Verdict
+from isthmus.errors import (
+    SpaceMismatchError,
+    UnsupportedOperationError,
+    VerdictError,
+    WrongDirectionError,
+)
+from isthmus.evaluate.report import Report
+from isthmus.maps import Compose
+from isthmus.spaces import Pairs, Space, VectorSet
+
+__all__ = ["Bridge"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Bridge:
+    """A way from one embedding space to another, with what is known about it.
+
+    A bridge makes stored vectors as sensitive as the text they came from: whoever holds it can read
+    vectors of the source space with tools made for the target space.
+
+    Parameters
+    ----------
+    source, target : Space
+    map : Compose
+        Preprocessing steps and fitted map.
+    report : Report
+        Held-out values, beside the null map's.
+    verdict : Verdict
+    calibration : Calibration
+        From bridged scores to the scale of native scores.
+    scope : Scope
+        Where the paired source rows lie.
+    provenance : Provenance
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = Space(model="a", dim=8), Space(model="b", dim=8)
+    >>> ids, rows = [str(i) for i in range(100)], rng.normal(size=(100, 8))
+    >>> turned = rows @ np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    >>> one, two = VectorSet(ids, rows, a), VectorSet(ids, turned, b)
+    >>> bridge = Bridge.fit(Pairs.from_ids(one, two), method="procrustes")
+    >>> bridge.apply(one).space.model
+    'b'
+    """
+
+    source: Space
+    target: Space
+    map: Compose
+    report: Report
+    verdict: Verdict
+    calibration: Calibration
+    scope: Scope
+    provenance: Provenance
+
+    @classmethod
+    def fit(
+        cls,
+        pairs: Pairs,
+        *,
+        method: str = "auto",
+        collection: VectorSet | None = None,
+        coverage: Mapping[str, Any] | None = None,
+        seed: int = 0,
+        track: Track[Any] = silent,
+    ) -> Self:
+        """Fit a bridge on pairs, choose the map on held-out pairs, and measure it.
+
+        Parameters
+        ----------
+        pairs : Pairs
+        method : str, default "auto"
+            A name of `isthmus.maps.names`, or ``auto``: the most constrained map within noise of
+            the best.
+        collection : VectorSet, optional
+            The whole target collection: neighbours are then measured among all of it, as users will
+            search it, and not among the paired rows only.
+        coverage : mapping, optional
+            ``pairs.coverage(...).to_dict()``, kept in the manifest.
+        seed : int, default 0
+        track : Track, default silent
+
+        Returns
+        -------
+        Bridge
+            Too few pairs, or a map that keeps too little, is a verdict and not an error.
+
+        Raises
+        ------
+        TooFewPairsError, DegenerateVectorsError, SpaceMismatchError, UnknownNameError
+        """
+        from isthmus.bridge.fitting import fit_parts
+
+        parts = fit_parts(pairs, method=method, collection=collection, seed=seed, track=track)
+        return cls(
+            source=replace(pairs.source_space, bridged_from=""),
+            target=replace(pairs.target_space, bridged_from=""),
+            map=parts.map,
+            report=parts.report,
+            verdict=parts.verdict,
+            calibration=parts.calibration,
+            scope=parts.scope,
+            provenance=Provenance.now(
+                seed=seed,
+                n_pairs=len(pairs),
+                source_kind=pairs.source_space.kind,
+                target_kind=pairs.target_space.kind,
+                weighted=pairs.weight is not None,
+                strategy=pairs.strategy,
+                coverage=coverage,
+                candidates=parts.candidates,
+            ),
+        )
+
+    @property
+    def method(self) -> str:
+        """Name of the map inside the preprocessing steps."""
+        return self.map.inner.name
+
+    @property
+    def lands_in(self) -> Literal["target", "comparison"]:
+        """Whether mapped rows can search an untouched store of the target space."""
+        return self.map.lands_in
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the manifest, which holds the hash of every tensor: 64 hexadecimal digits."""
+        from isthmus.bridge.artifact import describe
+
+        return str(describe(self)[0]["hash"])
+
+    def transform(self, X: npt.ArrayLike) -> FloatArray:
+        """Carry source rows (n, dim_source) into the comparison space, as float32."""
+        return self.map.transform(X)
+
+    def transform_target(self, Y: npt.ArrayLike) -> FloatArray:
+        """Carry target rows (n, dim_target) there: the identity unless both sides move."""
+        return self.map.transform_target(Y)
+
+    def apply(self, vectors: VectorSet) -> VectorSet:
+        """Carry a set into the target space, of unit length where that space's vectors are.
+
+        Rows outside the scope, or of another kind than the pairs, are carried too; `examine` counts
+        them. The set's kind and prompt stay; ``bridged_from`` becomes the bridge's hash.
+
+        Raises
+        ------
+        WrongDirectionError
+            Vectors of the target space.
+        SpaceMismatchError
+            Vectors of any other space.
+        UnsupportedOperationError
+            A map that lands in a comparison space: nothing of the target's model is there.
+        """
+        self.check_source(vectors.space)
+        self.check_lands_in_target()
+        mapped = self.map.transform(vectors.matrix())
+        if self.target.normalized:
+            mapped = normalise(mapped)
+        return VectorSet(vectors.ids, mapped, self.space_of_applied(vectors.space))
+
+    def space_of_applied(self, source: Space) -> Space:
+        """Return the space of what `apply` gives for vectors of ``source``."""
+        return replace(self.target, kind=source.kind, prompt=source.prompt, bridged_from=self.hash)
+
+    def outside(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Tell which source rows (n, dim_source) lie outside the scope, as booleans (n,)."""
+        return self.scope.outside(X)
+
+    def examine(self, vectors: VectorSet) -> ScopeReport:
+        """Count the rows of a set that lie outside the scope, and compare its kind to the pairs'.
+
+        Raises
+        ------
+        SpaceMismatchError, WrongDirectionError
+        """
+        self.check_source(vectors.space)
+        outside = sum(
+            int(np.count_nonzero(self.outside(batch.vectors))) for batch in vectors.iter_batches()
+        )
+        return ScopeReport(len(vectors), outside, vectors.space.kind, self.scope.kind)
+
+    def check_source(self, space: Space) -> None:
+        """Refuse vectors that this bridge does not start from.
+
+        Raises
+        ------
+        WrongDirectionError, SpaceMismatchError
+        """
+        try:
+            self.source.check(space)
+        except SpaceMismatchError as error:
+            if space.fingerprint != self.target.fingerprint:
+                raise
+            raise WrongDirectionError(
+                expected=f"vectors of the source space, {self.source}",
+                got=f"vectors of the target space, {self.target}",
+                do=f"load the reverse bridge, from {self.target.model} to {self.source.model}; "
+                "a bridge leads one way only",
+            ) from error
+
+    def check_lands_in_target(self) -> None:
+        """Refuse a map that lands in a comparison space.
+
+        Raises
+        ------
+        UnsupportedOperationError
+        """
+        if self.lands_in != "target":
+            raise UnsupportedOperationError(
+                expected="a bridge that lands in its target space",
+                got=f"one that lands in a comparison space ({self.method})",
+                do="compare transform(X) with transform_target(Y), or fit procrustes or ridge",
+            )
+
+    def require(self, status: str = "bridge") -> None:
+        """Raise where the verdict is less than ``bridge`` (or not ``pre_aligned``, when asked).
+
+        ``pre_aligned`` satisfies ``bridge``: the spaces meet without help.
+
+        Raises
+        ------
+        VerdictError
+        """
+        enough = {"bridge": ("bridge", "pre_aligned")}.get(status, (status,))
+        if self.verdict.status not in enough:
+            raise VerdictError(
+                expected=f"the verdict {' or '.join(enough)}",
+                got=f"{self.verdict.status}: {self.verdict.reason}",
+                do="add pairs that cover the collection, or embed it again with the target's model",
+            )
+
+    def save(self, folder: Path | str) -> None:
+        """Write the artifact: a new folder, or in place of an older bridge; whole or not at all.
+
+        Raises
+        ------
+        WriteFailedError
+            The disk refuses, or the folder holds something that is not a bridge.
+        """
+        from isthmus.bridge.artifact import save
+
+        save(self, Path(folder))
+
+    @classmethod
+    def load(cls, folder: Path | str) -> Bridge:
+        """Read an artifact, trusting nothing in it; SPEC.md lists what is refused.
+
+        Raises
+        ------
+        MissingFileError, CorruptFileError, TamperedArtifactError, UnknownVersionError,
+        MalformedArtifactError, OversizedArtifactError, UnsafePathError
+        """
+        from isthmus.bridge.artifact import load
+
+        return load(Path(folder))

@@ -1,0 +1,143 @@
+"""Carry a file of vectors into another space, batch by batch."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from isthmus._progress import Track, silent
+from isthmus._validate import check_positive
+from isthmus.bridge import Bridge, ScopeReport
+from isthmus.errors import ParameterError
+from isthmus.spaces import Space, VectorSet
+from isthmus.spaces.io import format_of, open_writer
+
+__all__ = ["Applied", "apply_bridge"]
+
+BATCH_ROWS = 8_192
+"""Large enough for fast products, small enough for a batch to stay in a few megabytes."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What came of an apply.
+
+    Parameters
+    ----------
+    path : Path
+        The file that was written.
+    space : Space
+        Of the rows in it: the target's, with ``bridged_from``.
+    scope : ScopeReport
+        Rows, how many lie outside the scope, and whether their kind differs from the pairs'. Every
+        row is looked at.
+    seconds : float
+    """
+
+    path: Path
+    space: Space
+    scope: ScopeReport
+    seconds: float
+
+    @property
+    def rows(self) -> int:
+        """Rows that were carried."""
+        return self.scope.rows
+
+    @property
+    def share_outside(self) -> float:
+        """Share of the rows outside the scope, from 0 to 1."""
+        return self.scope.share_outside
+
+    @property
+    def kind_differs(self) -> bool:
+        """Whether the rows are of another kind than the pairs."""
+        return self.scope.kind_differs
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            "path": str(self.path),
+            "rows": self.rows,
+            "outside": self.scope.outside,
+            "share_outside": self.share_outside,
+            "kind": self.scope.kind,
+            "pairs_kind": self.scope.pairs_kind,
+            "kind_differs": self.kind_differs,
+            "space": self.space.to_dict(),
+            "seconds": self.seconds,
+        }
+
+
+def apply_bridge(
+    bridge: Bridge | Path | str,
+    source: VectorSet | Path | str,
+    out: Path | str,
+    *,
+    dtype: Literal["float16", "float32"] = "float16",
+    batch_rows: int = BATCH_ROWS,
+    track: Track[VectorSet] = silent,
+) -> Applied:
+    """Carry vectors of the source space into the target space, from file to file.
+
+    Memory holds one batch and the ids: ``.npy`` files are mapped, other formats are read whole. The
+    numbers do not depend on ``batch_rows``.
+
+    Parameters
+    ----------
+    bridge : Bridge, or path of its folder
+    source : VectorSet, or path of its file
+    out : path
+        The ending names the format, see `VectorSet.save`; it appears when all rows are written.
+    dtype : {"float16", "float32"}, default "float16"
+        Number type on disk.
+    batch_rows : int, default 8,192
+    track : Track, default silent
+        One step per batch.
+
+    Returns
+    -------
+    Applied
+        With the share of rows outside the scope; such rows are carried like all others.
+
+    Raises
+    ------
+    SpaceMismatchError, WrongDirectionError, UnsupportedOperationError
+        See `Bridge.apply`; before anything is written.
+    ParameterError
+        ``out`` is the source file.
+    MissingFileError, UnknownFormatError, WriteFailedError
+    """
+    start = time.monotonic()
+    fitted = bridge if isinstance(bridge, Bridge) else Bridge.load(bridge)
+    vectors, path = _open(source, Path(out)), Path(out)
+    check_positive(batch_rows, name="batch_rows")
+    fitted.check_source(vectors.space)
+    fitted.check_lands_in_target()
+    space = fitted.space_of_applied(vectors.space)
+    steps = -(-len(vectors) // batch_rows)
+    outside = 0
+    with open_writer(path, space, rows=len(vectors), dtype=dtype) as writer:
+        for batch in track(vectors.iter_batches(batch_rows), "apply", steps):
+            outside += int(np.count_nonzero(fitted.outside(batch.vectors)))
+            writer.write(fitted.apply(batch))
+    report = ScopeReport(len(vectors), outside, vectors.space.kind, fitted.scope.kind)
+    return Applied(path, space, report, time.monotonic() - start)
+
+
+def _open(source: VectorSet | Path | str, out: Path) -> VectorSet:
+    """Open the source, on disk where its format allows; refuse to overwrite it."""
+    if isinstance(source, VectorSet):
+        return source
+    path = Path(source)
+    if out.exists() and path.exists() and out.samefile(path):
+        raise ParameterError(
+            expected="another file to write to than the one that is read",
+            got=repr(out.name),
+            do="write to a new file; the source vectors cannot be computed back",
+        )
+    return VectorSet.load(path, memory_map=format_of(path).memory_maps)
