@@ -8,28 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import apsw
 
-from isthmus.errors import (
-    CorruptStoreError,
-    MissingFileError,
-    NotAStoreError,
-    ReadOnlyStoreError,
-    StoreBusyError,
-    StoreError,
-    StoreFullError,
-    StoreVersionError,
-)
+from isthmus.errors import MissingFileError, StoreError, StoreVersionError
+from isthmus.stores._sqlite_errors import corrupt, in_our_words, not_a_store, not_opened
 
 __all__ = ["SqliteFile"]
 
 APPLICATION_ID = 0x4953544D  # "ISTM"
 FORMAT = 1
+MAGIC = b"SQLite format 3\0"
 PAGE_BYTES = 16_384  # several vectors to a page: faster scans and a smaller file than with 4,096
 LOG_BYTES = 2**26  # a write-ahead log that grew larger is cut back to this
 
@@ -83,13 +76,7 @@ class SqliteFile:
         self.timeout = timeout
         self._lock = threading.RLock()
         self._connection: apsw.Connection | None = None
-        if not self.path.exists() and not (create and self.path.parent.is_dir()):
-            raise MissingFileError(
-                expected="a folder for the new file" if create else "a store file",
-                got=f"nothing at {str(self.path.parent if create else self.path)!r}",
-                do="check the path: sqlite:/// is followed by a relative one, sqlite://// by an "
-                "absolute one",
-            )
+        self._look(create=create)
         with self._translated():
             self._connection = self._connect(create=create)
         try:
@@ -99,21 +86,44 @@ class SqliteFile:
             self.close()
             raise
 
+    def _look(self, *, create: bool) -> None:
+        """Refuse what is no database before SQLite touches it: it would write into a short file."""
+        if not self.path.exists() and not (create and self.path.parent.is_dir()):
+            raise MissingFileError(
+                expected="a folder for the new file" if create else "a store file",
+                got=f"nothing at {str(self.path.parent if create else self.path)!r}",
+                do="check the path: sqlite:/// is followed by a relative one, sqlite://// by an "
+                "absolute one",
+            )
+        if self.path.is_dir():
+            raise not_a_store(str(self.path), "a folder")
+        try:
+            start = _first_bytes(self.path)
+        except OSError as error:
+            raise not_opened(str(self.path), error.strerror or str(error)) from error
+        if start not in {MAGIC, b""}:
+            raise not_a_store(str(self.path), "a file that is not a database")
+
     @contextlib.contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
         """Give the connection inside a transaction that sees one state of the file."""
-        with self._transaction("BEGIN") as connection:
+        with self._transaction("BEGIN", seconds=self.timeout) as connection:
             yield connection
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[apsw.Connection]:
+    def writing(self, *, wait: bool = True) -> Iterator[apsw.Connection]:
         """Give the connection inside a transaction that writes everything or nothing.
+
+        Parameters
+        ----------
+        wait : bool, default True
+            Wait for another writer, up to the timeout.
 
         Raises
         ------
         StoreBusyError, ReadOnlyStoreError, StoreFullError
         """
-        with self._transaction("BEGIN IMMEDIATE") as connection:
+        with self._transaction("BEGIN IMMEDIATE", seconds=self.timeout * wait) as connection:
             yield connection
 
     def close(self) -> None:
@@ -124,7 +134,7 @@ class SqliteFile:
             self._connection = None
 
     @contextlib.contextmanager
-    def _transaction(self, begin: str) -> Iterator[apsw.Connection]:
+    def _transaction(self, begin: str, *, seconds: float) -> Iterator[apsw.Connection]:
         with self._lock, self._translated():
             if self._connection is None:
                 raise StoreError(
@@ -133,6 +143,7 @@ class SqliteFile:
                     do="open it again",
                 )
             connection = self._connection
+            connection.set_busy_timeout(int(seconds * 1000))
             connection.execute(begin)
             try:
                 yield connection
@@ -146,9 +157,9 @@ class SqliteFile:
         try:
             yield
         except apsw.Error as error:
-            raise _in_our_words(error, self.path, self.timeout) from error
+            raise in_our_words(error, self.path, self.timeout) from error
         except UnicodeDecodeError as error:
-            raise _corrupt(self.path, "text that is not UTF-8") from error
+            raise corrupt(self.path, "text that is not UTF-8") from error
 
     def _connect(self, *, create: bool) -> apsw.Connection:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
@@ -185,13 +196,8 @@ class SqliteFile:
         if not names and create:
             self._make_tables(connection)
         elif "isthmus_collections" not in names:
-            raise NotAStoreError(
-                expected="a store of Isthmus",
-                got=f"a SQLite file of another program at {str(self.path)!r}"
-                if names
-                else f"an empty file at {str(self.path)!r}",
-                do="choose another path; nothing was written",
-            )
+            what = "a SQLite file of another program" if names else "an empty file"
+            raise not_a_store(str(self.path), what)
         version = connection.pragma("user_version")
         if version > FORMAT:
             raise StoreVersionError(
@@ -220,99 +226,14 @@ class SqliteFile:
             return  # what is missing may stand in the log
         expected = connection.pragma("page_count") * connection.pragma("page_size")
         if self.path.stat().st_size < expected:
-            raise _corrupt(self.path, f"{self.path.stat().st_size:,} bytes of {expected:,}")
+            raise corrupt(self.path, f"{self.path.stat().st_size:,} bytes of {expected:,}")
 
     def _log(self) -> Path:
         return self.path.with_name(self.path.name + "-wal")
 
 
-def _corrupt(path: Path, found: str) -> CorruptStoreError:
-    return CorruptStoreError(
-        expected="a whole store file",
-        got=f"a damaged one at {str(path)!r} ({found})",
-        do="restore it from a copy; with the sqlite3 command, .recover saves what can be read",
-    )
-
-
-def _in_our_words(error: apsw.Error, path: Path, timeout: float) -> Exception:
-    """Say what an error of SQLite means for the caller."""
-    where = str(path)
-    missing = isinstance(error, apsw.SQLError) and str(error).startswith("no such")
-    if missing or isinstance(error, apsw.CorruptError | apsw.FormatError):
-        return _corrupt(path, str(error))
-    if isinstance(error, apsw.IOError) and not _while_writing(error):
-        return _corrupt(path, str(error))
-    for kinds, make in _MEANINGS:
-        if isinstance(error, kinds):
-            return make(where, str(error), timeout)
-    return StoreError(
-        expected=f"SQLite to work on {where!r}",
-        got=f"{type(error).__name__}: {error}",
-        do="report it as a bug of Isthmus, with the call that led to it",
-    )
-
-
-def _not_a_store(where: str, error: str, timeout: float) -> Exception:
-    del error, timeout
-    return NotAStoreError(
-        expected="a store of Isthmus",
-        got=f"a file at {where!r} that is not a database, or whose first bytes are damaged",
-        do="check the path, or restore the file from a copy",
-    )
-
-
-def _busy(where: str, error: str, timeout: float) -> Exception:
-    del error
-    return StoreBusyError(
-        expected=f"to write to {where!r} within {timeout:g} s",
-        got="another writer that holds it",
-        do="wait for it to end, or open the store with a longer &timeout=SECONDS",
-    )
-
-
-def _full(where: str, error: str, timeout: float) -> Exception:
-    del timeout
-    return StoreFullError(
-        expected=f"room to write to {where!r}",
-        got=f"a disk that is full or refuses ({error})",
-        do="free space and repeat the call; nothing of it was kept",
-    )
-
-
-def _read_only(where: str, error: str, timeout: float) -> Exception:
-    del error, timeout
-    return ReadOnlyStoreError(
-        expected=f"a store that may be written at {where!r}",
-        got="a read-only file or folder",
-        do="change its permissions, or copy it",
-    )
-
-
-def _not_opened(where: str, error: str, timeout: float) -> Exception:
-    del timeout
-    return MissingFileError(
-        expected=f"a store file that can be opened at {where!r}",
-        got=f"a refusal by the file system ({error})",
-        do="check the path, and that this user may read the file and its folder",
-    )
-
-
-_MEANINGS: tuple[tuple[Any, Callable[[str, str, float], Exception]], ...] = (
-    (apsw.NotADBError, _not_a_store),
-    ((apsw.BusyError, apsw.LockedError), _busy),
-    ((apsw.FullError, apsw.IOError), _full),
-    (apsw.ReadOnlyError, _read_only),
-    (apsw.CantOpenError, _not_opened),
-)
-
-
-def _while_writing(error: apsw.Error) -> bool:
-    return getattr(error, "extendedresult", 0) in {
-        apsw.SQLITE_IOERR_WRITE,
-        apsw.SQLITE_IOERR_FSYNC,
-        apsw.SQLITE_IOERR_DIR_FSYNC,
-        apsw.SQLITE_IOERR_TRUNCATE,
-        apsw.SQLITE_IOERR_SHMSIZE,
-        apsw.SQLITE_IOERR_SHMOPEN,
-        apsw.SQLITE_IOERR_SHMMAP,
-    }
+def _first_bytes(path: Path) -> bytes:
+    if not path.exists():
+        return b""
+    with path.open("rb") as file:
+        return file.read(len(MAGIC))

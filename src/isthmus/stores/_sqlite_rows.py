@@ -152,6 +152,14 @@ class RowTable:
             )
         )
 
+    def all_names(self, connection: apsw.Connection) -> tuple[IntArray, npt.NDArray[np.object_]]:
+        """Return the numbers and ids of all rows, in order of insertion."""
+        found = connection.execute(
+            f"SELECT number, id FROM {self.table} ORDER BY number"  # noqa: S608
+        ).fetchall()
+        numbers = np.array([row[0] for row in found], np.int64)
+        return numbers, np.array([row[1] for row in found], object)
+
     def blocks(self, connection: apsw.Connection, *, rows: int) -> Iterator[Block]:
         """Read all rows in order of insertion, so many at a time."""
         number = 0

@@ -14,6 +14,7 @@ from isthmus._types import FloatArray, IntArray
 from isthmus.neighbors import Exact, Hnsw
 from isthmus.stores._answers import no_rows
 from isthmus.stores._resident import Resident
+from isthmus.stores._sidecar import load_index, save_index, sidecar_path
 from isthmus.stores._sqlite_collection import Collection
 from isthmus.stores._sqlite_exact import DISTANCES, search_blocks, search_nearest
 from isthmus.stores._sqlite_file import SqliteFile
@@ -23,6 +24,8 @@ __all__ = ["IndexKind", "Searcher"]
 IndexKind = Literal["flat", "hnsw"]
 
 READ_ROWS = 16_384
+# Fewer rows are read from the store as fast as from a file beside it.
+KEEP_ROWS = 5_000
 # A scan of the file costs about a third of loading it, so that a few are cheaper.
 SCAN_QUERIES = 4
 SCANS_BEFORE_LOADING = 8
@@ -51,12 +54,23 @@ class Searcher:
     def __init__(self, collection: Collection, index: IndexKind) -> None:
         self.collection = collection
         self.index = index
+        self.not_kept = ""  # why the index could not be kept beside the file
         self._resident: Resident | None = None
         self._scanned = (0, 0)  # a change counter, and how many queries were scanned under it
 
     def forget(self) -> None:
         """Let go of the rows in memory."""
         self._resident = None
+
+    def describe(self) -> dict[str, Any]:
+        """Return the kind of index, whether rows are in memory, and the file beside the store."""
+        path = sidecar_path(self.collection, self.index)
+        return {
+            "kind": self.index,
+            "in_memory": self._resident is not None,
+            "file": str(path) if path.exists() else None,
+            "not_kept": self.not_kept or None,
+        }
 
     def fresh(self, connection: apsw.Connection) -> Resident | None:
         """Return the rows in memory, if they are those of the file."""
@@ -76,10 +90,15 @@ class Searcher:
                     return hits
             if where:
                 return self._search_matching(connection, queries, k, where, resident)
+            built = None
             if resident is None:
                 resident = self._load(connection)
+            if resident is None:
+                resident = built = self._build(connection)
         if resident is None:
             return Hits(*no_rows(len(queries), k), np.empty(0, object))
+        if built is not None:
+            self._keep(file, built)
         found = resident.index.search(queries, k=k)
         return Hits(found.rows, found.scores, resident.ids)
 
@@ -143,15 +162,32 @@ class Searcher:
         return Hits(rows, scores, self.collection.rows.names(connection, wanted))
 
     def _load(self, connection: apsw.Connection) -> Resident | None:
-        blocks = list(self.collection.rows.blocks(connection, rows=READ_ROWS))
-        if not blocks:
+        """Take the index that is kept beside the file, if it is that of this state."""
+        index = load_index(connection, self.collection, self.index)
+        if index is None:
             return None
-        vectors = np.concatenate([block.vectors for block in blocks])
-        make = Hnsw if self.index == "hnsw" else Exact
-        self._resident = Resident(
-            change=self.collection.change(connection),
-            numbers=np.concatenate([block.numbers for block in blocks]),
-            ids=np.array([text for block in blocks for text in block.ids], object),
-            index=make(vectors, metric=self.collection.space.metric),
-        )
+        numbers, ids = self.collection.rows.all_names(connection)
+        if len(numbers) != len(index):
+            return None
+        self._resident = Resident(self.collection.change(connection), numbers, ids, index)
         return self._resident
+
+    def _build(self, connection: apsw.Connection) -> Resident | None:
+        """Make the index from the file; None of an empty collection."""
+        rows, space = self.collection.rows, self.collection.space
+        numbers, ids = rows.all_names(connection)
+        if not len(numbers):
+            return None
+        vectors = np.empty((len(numbers), space.dim), np.float32)
+        start = 0
+        for block in rows.blocks(connection, rows=READ_ROWS):
+            vectors[start : start + len(block.ids)] = block.vectors
+            start += len(block.ids)
+        make = Hnsw if self.index == "hnsw" else Exact
+        index = make(vectors, metric=space.metric)
+        self._resident = Resident(self.collection.change(connection), numbers, ids, index)
+        return self._resident
+
+    def _keep(self, file: SqliteFile, built: Resident) -> None:
+        if self.index == "hnsw" or len(built.numbers) >= KEEP_ROWS:
+            self.not_kept = save_index(file, self.collection, self.index, built)

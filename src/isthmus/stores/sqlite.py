@@ -240,6 +240,10 @@ class SqliteStore(Store):
             vectors = VectorSet(np.array(block.ids, np.str_), block.vectors, self.space)
             yield Batch(vectors, str(after), tuple(_fields(text) for text in block.metadata))
 
+    def info(self) -> dict[str, Any]:
+        """Return what `Store.info` does, and the index."""
+        return {**super().info(), "index": self._searcher.describe()}
+
     def close(self) -> None:
         """Let go of the file and the memory."""
         self._searcher.forget()
