@@ -93,6 +93,8 @@ def check_finite(array: FloatArray, *, name: str) -> None:
     """Refuse NaN and infinity, naming the first bad row; reads in blocks, safe for mapped files."""
     for start in range(0, len(array), BLOCK_ROWS):
         block = array[start : start + BLOCK_ROWS]
+        if _sums_to_finite(block):
+            continue
         bad = ~np.isfinite(block).all(axis=tuple(range(1, block.ndim)))
         if bad.any():
             raise InvalidVectorsError(
@@ -102,10 +104,19 @@ def check_finite(array: FloatArray, *, name: str) -> None:
             )
 
 
+def _sums_to_finite(block: FloatArray) -> bool:
+    """Say whether the sum is finite, and so every number; half the time of looking at each."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return block.dtype != np.float16 and bool(np.isfinite(block.sum()))
+
+
 def check_nonzero(array: FloatArray, *, name: str) -> None:
     """Refuse rows of length zero: they have no direction to compare."""
     for start in range(0, len(array), BLOCK_ROWS):
-        zero = ~array[start : start + BLOCK_ROWS].any(axis=1)
+        block = array[start : start + BLOCK_ROWS]
+        zero = block[:, 0] == 0  # few rows of an embedding begin with zero: look only at those
+        if zero.any():
+            zero[zero] = ~block[zero].any(axis=1)
         if zero.any():
             raise ZeroVectorError(
                 expected=f"rows with a direction in {name}",
