@@ -147,6 +147,28 @@ class Exact:
             rows[block], scores[block] = self._search_block(asked, k)
         return Neighbors(rows=rows, scores=scores)
 
+    def score(self, queries: npt.ArrayLike, rows: IntArray) -> FloatArray:
+        """Score given rows for each query, with the numbers that `search` gives them.
+
+        Parameters
+        ----------
+        queries : array-like of shape (m, dim)
+        rows : IntArray of shape (m, c)
+            Rows of the database; -1 for none.
+
+        Returns
+        -------
+        FloatArray of shape (m, c), float32
+            NaN where there is no row.
+
+        Raises
+        ------
+        DimensionError, EmptyInputError, InvalidVectorsError, ZeroVectorError
+        """
+        matrix = as_rows(queries, name="queries", dim=self.database.shape[1])
+        lengths = self._similarity.measure_queries(matrix)
+        return np.where(rows >= 0, self._similarity.score(matrix, lengths, rows), np.nan)
+
     def _search_block(self, asked: _Asked, k: int) -> tuple[IntArray, FloatArray]:
         wanted = min(len(self), k + (asked.own is not None) + max(16, k // 4))
         bounds, rows = self._first_look(asked.prepared, wanted)
