@@ -46,6 +46,7 @@ CARD_FILE = "README.md"
 FILES = (MANIFEST_FILE, WEIGHTS_FILE, CARD_FILE)
 
 MAP, SCOPE, CALIBRATION, REPORT = "map/", "scope/", "calibration/", "report/"
+PAIRS = "provenance/pairs"
 _NOT_FITTING = (IsthmusError, ValueError, TypeError, LookupError, AttributeError)
 
 
@@ -56,6 +57,7 @@ def describe(bridge: Bridge) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]
         **_prefixed(SCOPE, bridge.scope.tensors()),
         **_prefixed(CALIBRATION, bridge.calibration.tensors()),
         **report_tensors(bridge.report),
+        PAIRS: bridge.provenance.pair_hashes,
     }
     fields: dict[str, Any] = {
         "format": FORMAT,
@@ -181,9 +183,20 @@ def _assemble(manifest: Manifest, tensors: Tensors) -> Bridge:
             paired=manifest.paired,
             strategy=manifest.anchor_selection.strategy,
             coverage=manifest.anchor_selection.coverage_report,
+            pair_hashes=_read_pair_hashes(tensors[PAIRS], n_pairs=manifest.provenance.n_pairs),
             **fields["provenance"],
         ),
     )
+
+
+def _read_pair_hashes(array: npt.NDArray[Any], *, n_pairs: int) -> npt.NDArray[np.int64]:
+    """Return the hashes of the pairs: one row per pair, or none where they are not known."""
+    if array.dtype != np.int64 or array.shape not in ((n_pairs, 2), (0, 2)):
+        raise malformed(
+            f"tensor {PAIRS!r} as whole numbers of shape ({n_pairs}, 2)",
+            f"{array.dtype} of shape {array.shape}",
+        )
+    return array
 
 
 def _check_widths(bridge: Bridge) -> None:
@@ -218,7 +231,7 @@ def _describe_verdict(verdict: Verdict) -> dict[str, Any]:
 
 def _describe_provenance(provenance: Provenance) -> dict[str, Any]:
     fields = asdict(provenance)
-    elsewhere = ("paired", "strategy", "coverage")
+    elsewhere = ("paired", "strategy", "coverage", "pair_hashes")
     kept: dict[str, Any] = _plain(
         {name: value for name, value in fields.items() if name not in elsewhere}
     )

@@ -15,7 +15,7 @@ from isthmus._linalg import normalise
 from isthmus._progress import Track, silent
 from isthmus._types import FloatArray
 from isthmus.bridge.calibration import Calibration
-from isthmus.bridge.provenance import Provenance
+from isthmus.bridge.provenance import Provenance, hash_pairs
 from isthmus.bridge.scope import Scope, ScopeReport
 from isthmus.bridge.verdict import Verdict
 from isthmus.errors import (
@@ -129,6 +129,7 @@ class Bridge:
                 strategy=pairs.strategy,
                 coverage=coverage,
                 candidates=parts.candidates,
+                pair_hashes=hash_pairs(pairs.source_ids, pairs.target_ids),
             ),
         )
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-__all__ = ["Provenance"]
+import numpy as np
+import numpy.typing as npt
+
+from isthmus._types import IdArray, IntArray
+
+__all__ = ["Provenance", "hash_ids", "hash_pairs"]
 
 LIBRARIES = ("isthmus", "numpy", "scipy", "scikit-learn", "faiss-cpu", "safetensors")
 
@@ -42,6 +48,9 @@ class Provenance:
         The maps that were compared, as plain JSON values.
     libraries : mapping of str to str
         Versions.
+    pair_hashes : IntArray of shape (n_pairs, 2), optional
+        Hashes of the source and target ids of the pairs (`hash_ids`), so that nobody takes them for
+        held-out rows later. Empty where they are not known.
 
     Examples
     --------
@@ -61,6 +70,27 @@ class Provenance:
     coverage: Mapping[str, Any] | None = None
     candidates: Sequence[Mapping[str, Any]] = ()
     libraries: Mapping[str, str] = field(default_factory=dict)
+    pair_hashes: IntArray = field(
+        default_factory=lambda: np.empty((0, 2), np.int64), repr=False, compare=False
+    )
+
+    def fitted_on(
+        self, ids: IdArray, *, side: Literal["source", "target"]
+    ) -> npt.NDArray[np.bool_]:
+        """Tell which ids of one side stand in the pairs, as booleans of shape (n,).
+
+        Examples
+        --------
+        >>> ids = np.array(["a", "b"])
+        >>> hashes = hash_pairs(ids[:1], ids[:1])
+        >>> made = Provenance.now(
+        ...     seed=0, n_pairs=1, source_kind="", target_kind="", pair_hashes=hashes
+        ... )
+        >>> made.fitted_on(ids, side="target").tolist()
+        [True, False]
+        """
+        column = 0 if side == "source" else 1
+        return np.isin(hash_ids(ids), self.pair_hashes[:, column])
 
     @classmethod
     def now(cls, **fields: Any) -> Self:
@@ -77,3 +107,18 @@ class Provenance:
             libraries={"python": platform.python_version(), **versions},
             **fields,
         )
+
+
+def hash_ids(ids: IdArray) -> IntArray:
+    """Return 64 bits of BLAKE2b of each id (UTF-8), as little-endian int64 of shape (n,).
+
+    Eight bytes for an id of any length; with 20,000 pairs and a billion other ids, the chance that
+    any of these is taken for a paired one is one in a million.
+    """
+    digests = (hashlib.blake2b(one.encode(), digest_size=8).digest() for one in ids.tolist())
+    return np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64)
+
+
+def hash_pairs(source_ids: IdArray, target_ids: IdArray) -> IntArray:
+    """Return the hashes of both sides, of shape (n, 2)."""
+    return np.stack([hash_ids(source_ids), hash_ids(target_ids)], axis=1)
