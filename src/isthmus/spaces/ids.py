@@ -57,6 +57,9 @@ def as_ids(values: Sequence[Any] | npt.NDArray[Any], *, name: str = "ids") -> Id
 
 def _from_objects(values: list[Any], name: str) -> IdArray:
     """Turn Python objects into text before numpy can drop a closing NUL or guess a type."""
+    if set(map(type, values)) <= {str} and "\0" not in "".join(values):
+        _check_length(max(map(len, values), default=0), name)
+        return np.array(values, dtype=np.str_)
     texts = []
     for row, value in enumerate(values):
         text = _to_text(value)

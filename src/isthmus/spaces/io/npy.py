@@ -20,6 +20,7 @@ import numpy.typing as npt
 from isthmus._files import atomic_set
 from isthmus._types import FloatArray, IdArray
 from isthmus.errors import InvalidIdError, MissingFileError
+from isthmus.spaces.ids import as_ids
 from isthmus.spaces.io.base import FileFormat, Plan, Raw, corrupt
 from isthmus.spaces.io.npy_header import read_header, write_header
 from isthmus.spaces.io.space_json import parse_space
@@ -29,6 +30,7 @@ __all__ = ["NPY"]
 
 FORMAT = "isthmus-npy-1"
 SAMPLED_ROWS = 256
+BLOCK_BYTES = 1 << 20
 MAX_JSON_BYTES = 1 << 18
 LINE_BREAKS = ("\n", "\r")
 
@@ -60,39 +62,47 @@ def _read(path: Path, memory_map: bool) -> Raw:  # noqa: FBT001 - the registry's
         shape, fortran_order, dtype = read_header(
             stream, size=path.stat().st_size, what="vectors", path=path
         )
+        start = stream.tell()
         if memory_map:
             vectors: npt.NDArray[Any] = np.memmap(
-                path, dtype, "r", stream.tell(), shape, "F" if fortran_order else "C"
+                path, dtype, "r", start, shape, "F" if fortran_order else "C"
             )
         else:
             stream.seek(0)
             vectors = np.lib.format.read_array(stream, allow_pickle=False)
-    text = _read_ids(ids_path(path))
-    space = _read_space(path, vectors, text)
-    return Raw(ids=_split(text, ids_path(path)), vectors=vectors, space=space)
+        ids, ids_hash = _read_ids(ids_path(path))
+        found = {
+            "rows": len(vectors),
+            "ids_sha256": ids_hash,
+            "sample_sha256": _hash_sample(stream, vectors, start=start),
+        }
+    return Raw(ids=ids, vectors=vectors, space=_read_space(path, found))
 
 
-def _read_ids(path: Path) -> bytes:
+def _read_ids(path: Path) -> tuple[IdArray, str]:
+    """Read one id a line, and the SHA-256 of the file; Python's text for few lines at a time."""
     if not path.is_file():
         raise MissingFileError(
             expected=f"the ids in {path.name!r}, one a line, beside the vectors",
             got="nothing there",
             do="copy it as well, or write the ids",
         )
-    return path.read_bytes()
-
-
-def _split(text: bytes, path: Path) -> list[str]:
-    """Split into lines; the last one may lack its line break."""
+    digest = hashlib.sha256()
+    parts: list[IdArray] = [np.empty(0, dtype=np.str_)]
     try:
-        lines = text.decode().replace("\r\n", "\n").split("\n")
+        with path.open("rb") as stream:
+            while lines := stream.readlines(BLOCK_BYTES):
+                block = b"".join(lines)
+                digest.update(block)
+                texts = block.decode().replace("\r\n", "\n").split("\n")
+                parts.append(as_ids(texts[:-1] if texts[-1] == "" else texts))
     except UnicodeDecodeError as error:
         raise corrupt(path, expected="ids in UTF-8", got=str(error)) from error
-    return lines[:-1] if lines[-1] == "" else lines
+    return np.concatenate(parts), digest.hexdigest()
 
 
-def _read_space(path: Path, vectors: npt.NDArray[Any], ids: bytes) -> Space | None:
-    """Read the space and check that its file vouches for these ids and vectors.
+def _read_space(path: Path, found: dict[str, Any]) -> Space | None:
+    """Read the space and check that its file vouches for the rows and hashes that were found.
 
     A file that holds only the space, written by other means, vouches for nothing.
     """
@@ -115,7 +125,6 @@ def _read_space(path: Path, vectors: npt.NDArray[Any], ids: bytes) -> Space | No
         return parse_space(json.dumps(content), beside)
     if content["format"] != FORMAT:
         raise corrupt(beside, expected=f"the format {FORMAT!r}", got=repr(content["format"]))
-    found = _vouch(rows=len(vectors), ids=ids, sample=_sample(vectors))
     differing = [name for name, value in found.items() if content.get(name) != value]
     if differing:
         raise corrupt(
@@ -126,24 +135,22 @@ def _read_space(path: Path, vectors: npt.NDArray[Any], ids: bytes) -> Space | No
     return parse_space(json.dumps(content.get("space")), beside)
 
 
-def _vouch(*, rows: int, ids: bytes, sample: bytes) -> dict[str, Any]:
-    return {
-        "rows": rows,
-        "ids_sha256": hashlib.sha256(ids).hexdigest(),
-        "sample_sha256": hashlib.sha256(sample).hexdigest(),
-    }
-
-
 def _sampled_rows(rows: int) -> npt.NDArray[np.int64]:
     """Return up to 256 rows spread over the file, the first and the last among them."""
     return np.unique(np.linspace(0, rows - 1, min(rows, SAMPLED_ROWS)).round().astype(np.int64))
 
 
-def _sample(vectors: npt.NDArray[Any]) -> bytes:
-    """Return the bytes of the sampled rows: reading all would take as long as using them."""
-    if vectors.ndim != 2 or not len(vectors):
-        return b""
-    return np.ascontiguousarray(vectors[_sampled_rows(len(vectors))]).tobytes()
+def _hash_sample(stream: IO[bytes], vectors: npt.NDArray[Any], *, start: int) -> str:
+    """Hash the bytes of the sampled rows; reading all would take as long as using them.
+
+    They are read from the file: through the memory map, each row would bring megabytes with it.
+    """
+    digest = hashlib.sha256()
+    row_bytes = vectors[:1].nbytes
+    for row in _sampled_rows(len(vectors)).tolist():
+        stream.seek(start + row * row_bytes)
+        digest.update(stream.read(row_bytes))
+    return digest.hexdigest()
 
 
 class _Sink:

@@ -13,6 +13,7 @@ from isthmus.spaces.io.base import corrupt
 __all__ = ["read_header", "write_header"]
 
 KINDS = {"vectors": "fiu", "ids": "USiu", "space": "US"}
+AXES = {"vectors": 2, "ids": 1, "space": 0}
 
 
 def read_header(
@@ -62,6 +63,10 @@ def read_header(
             path,
             expected=f"{what} as {'numbers' if what == 'vectors' else 'text'}",
             got=f"an array of type {dtype}",
+        )
+    if len(shape) != AXES[what]:
+        raise corrupt(
+            path, expected=f"{what} with {AXES[what]} axes", got=f"an array of shape {shape}"
         )
     wanted = stream.tell() + math.prod(shape) * dtype.itemsize
     if wanted != size:

@@ -46,7 +46,7 @@ def _read(path: Path, memory_map: bool) -> Raw:  # noqa: FBT001 - the registry's
         raise
     except BROKEN as error:
         raise corrupt(path, expected="a whole zip archive", got=str(error)[:200]) from error
-    space = None if text is None else parse_space(_scalar_text(text, path), path)
+    space = None if text is None else parse_space(_as_text(text), path)
     return Raw(ids=ids, vectors=vectors, space=space)
 
 
@@ -62,9 +62,7 @@ def _member(archive: zipfile.ZipFile, name: str, path: Path) -> npt.NDArray[Any]
     return array
 
 
-def _scalar_text(array: npt.NDArray[Any], path: Path) -> str:
-    if array.ndim != 0:
-        raise corrupt(path, expected="'space' as one string", got=f"shape {array.shape}")
+def _as_text(array: npt.NDArray[Any]) -> str:
     value = array.item()
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 

@@ -127,7 +127,16 @@ def _as_stored(
     """Convert to the number type on disk, refusing what half precision would spoil."""
     if np.dtype(dtype).itemsize == 4:
         return np.ascontiguousarray(block, dtype=dtype)
-    largest = np.maximum(block.max(axis=1), -block.min(axis=1))
+    # Where the first number of a row is large enough for float16, the row cannot vanish in it.
+    suspect = np.abs(block[:, 0]) < HALF_SMALLEST
+    if suspect.any() or max(block.max(), -block.min()) > HALF_LARGEST:
+        _check_half(block, first_row=first_row)
+    return np.ascontiguousarray(block, dtype=dtype)
+
+
+def _check_half(block: FloatArray, *, first_row: int) -> None:
+    """Refuse rows that overflow in half precision, or that lie below its normal numbers."""
+    largest = np.abs(block).max(axis=1)
     bad = (largest > HALF_LARGEST) | ((largest < HALF_SMALLEST) & (largest > 0))
     if bad.any():
         row = int(np.argmax(bad))
@@ -137,4 +146,3 @@ def _as_stored(
             got=f"{largest[row]:.3g} in row {first_row + row:,}",
             do='save with dtype="float32", or normalise the vectors',
         )
-    return np.ascontiguousarray(block, dtype=dtype)
