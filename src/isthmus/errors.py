@@ -163,8 +163,9 @@ class UnknownNameError(IsthmusError, ValueError, LookupError):
         "expected a map among cca, ridge; got 'rigde'. Do: did you mean 'ridge'?."
         """
         names = sorted(known)
-        near = difflib.get_close_matches(name, names, n=1)
-        do = f"did you mean {near[0]!r}?" if near else "choose one of them"
+        plain = {known_name.casefold(): known_name for known_name in names}
+        near = difflib.get_close_matches(name.casefold(), plain, n=1)
+        do = f"did you mean {plain[near[0]]!r}?" if near else "choose one of them"
         return cls(expected=f"a {kind} among {', '.join(names)}", got=repr(name), do=do)
 
 
