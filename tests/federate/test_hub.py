@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +20,7 @@ from isthmus.errors import (
     UnsupportedOperationError,
     WrongDirectionError,
 )
-from isthmus.federate import Federation, Source, hub
+from isthmus.federate import Federation, Source, gather, hub
 from isthmus.federate.fusion import OneDirectional, Rrf, Score
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores.base import Found
@@ -449,6 +450,49 @@ def test_an_unknown_way_to_merge_is_refused(shared):
     space, sources, _ = shared
     with pytest.raises(UnknownNameError, match=r"way to merge \(dedup\) among id, none; got 'ids'"):
         Federation(space, sources, dedup="ids")
+
+
+# --- side by side --------------------------------------------------------------------------------
+
+
+def test_sources_are_searched_side_by_side(sources, queries, doubles, monkeypatch):
+    monkeypatch.setattr(gather, "PARALLEL_QUERIES", 1)
+    barrier = threading.Barrier(2, timeout=10)  # passed only if both searches run at one time
+
+    def meet(found):
+        barrier.wait()
+        return found
+
+    for source in sources:
+        source.store._fault = meet
+    federation = Federation(doubles.HUB, sources)
+    in_threads = federation.search(queries)
+    for source in sources:
+        source.store._fault = None
+    monkeypatch.setattr(gather, "PARALLEL_QUERIES", 1000)
+    one_by_one = federation.search(queries)
+    for name in FIELDS:
+        np.testing.assert_array_equal(getattr(in_threads, name), getattr(one_by_one, name))
+
+
+def test_the_first_error_in_the_order_of_the_sources_is_raised(
+    sources, queries, doubles, monkeypatch
+):
+    monkeypatch.setattr(gather, "PARALLEL_QUERIES", 1)
+    failed = threading.Event()
+
+    def fail_late(_):
+        failed.wait(timeout=10)
+        raise StoreError(expected="an answer", got="none", do="try again")
+
+    def fail_at_once(_):
+        failed.set()
+        raise ConnectionError("no route to host")
+
+    sources[0].store._fault, sources[1].store._fault = fail_late, fail_at_once
+    with pytest.raises(StoreError, match="an answer") as caught:
+        Federation(doubles.HUB, sources).search(queries)
+    assert caught.value.__notes__ == ["in source 'a', double://a"]
 
 
 # --- stores that are empty, short, or at fault ---------------------------------------------------

@@ -1,97 +1,97 @@
-"""Gather and propagate: candidates of all sources, compared with the query in other spaces too.
+"""Search, gather and propagate: what one source has for the queries, seen from every space.
 
-Each distinct document is fetched and mapped once, however many queries found it, so that the cost
-of mapping grows with the documents found and not with the queries.
+The candidates of a source are fetched and mapped once each, however many queries found them, so
+that the cost of mapping grows with the documents found and not with the queries. Those of a spoke
+are gathered in the hub's space and carried from there into the other spokes.
 
 Reference: HVMap, section 3.4.1 ("the retrieved vectors from each spoke are mapped back to the hub
-space ... the entire candidate pool is then propagated from the hub to each spoke space in a single
-batch, excluding the vectors originally retrieved from that spoke").
+space ... then propagated from the hub to each spoke space ... excluding the vectors originally
+retrieved from that spoke"). The paper propagates all sources in one batch; here each source goes
+its own way, which gives the same numbers (a transform does not depend on its batch) and lets
+sources be searched side by side.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
-from isthmus._types import FloatArray, IntArray
+from isthmus._types import FloatArray, IdArray
 from isthmus.federate.similarity import pair_similarity
 from isthmus.federate.source import Source
 from isthmus.federate.spokes import Spoke
-from isthmus.stores.base import Found
 
-__all__ = ["similarities"]
+__all__ = ["Catch", "Task", "run"]
+
+PARALLEL_QUERIES = 32
+"""From so many queries on, sources are searched in threads: below it, starting them costs more."""
 
 
 @dataclass(frozen=True)
-class _Pool:
-    """The distinct candidates of one source: vectors (n, dim), and the row of each candidate."""
-
-    source: int
-    space: int
-    vectors: FloatArray
-    rows: IntArray
-
-
-def similarities(
-    sources: Sequence[Source],
-    spokes: Sequence[Spoke],
-    space: IntArray,
-    *,
-    queries: Sequence[FloatArray],
-    found: Sequence[Found],
-    wanted: Sequence[int],
-) -> FloatArray:
-    """Return the similarities (n_spaces, m, n_sources x depth) of all candidates.
+class Catch:
+    """The candidates of one source.
 
     Parameters
     ----------
-    sources : sequence of Source
-    spokes : sequence of Spoke
-        The spaces, the hub's first.
-    space : IntArray of shape (n_sources,)
-        The space of each source.
-    queries : sequence of FloatArray of shape (m, dim of that space), one per space
-    found : sequence of Found, one per source
-    wanted : sequence of int
-        Spaces in which the candidates of the other spaces are compared; the rest stays NaN.
+    ids : IdArray of shape (m, depth)
+    similarities : FloatArray of shape (n_spaces, m, depth)
+        NaN in the spaces that were not asked for.
     """
-    depth = found[0].ids.shape[1]
-    shape = (len(spokes), len(queries[0]), len(sources) * depth)
-    result = np.full(shape, np.nan, dtype=np.float32)
-    for source, one in enumerate(found):
-        result[space[source], :, source * depth : (source + 1) * depth] = one.scores
-    pools = [
-        _Pool(row, int(space[row]), *source.gather(found[row].ids))
-        for row, source in enumerate(sources)
-        if any(target != space[row] for target in wanted)
-    ]
-    pools = [pool for pool in pools if len(pool.vectors)]
-    in_hub = {
-        pool.source: pool.vectors if pool.space == 0 else spokes[pool.space].to_hub(pool.vectors)
-        for pool in pools
-    }
-    for target in wanted:
-        guests = [pool for pool in pools if pool.space != target]
-        for pool, vectors in zip(
-            guests, _land(spokes[target], target, guests, in_hub), strict=True
-        ):
-            columns = slice(pool.source * depth, (pool.source + 1) * depth)
-            result[target, :, columns] = pair_similarity(
-                queries[target], vectors, pool.rows, metric=spokes[target].space.metric
-            )
-    return result
+
+    ids: IdArray
+    similarities: FloatArray
 
 
-def _land(
-    spoke: Spoke, target: int, guests: Sequence[_Pool], in_hub: dict[int, FloatArray]
-) -> Sequence[FloatArray]:
-    """Carry the gathered candidates of all guests into one space, in a single batch."""
-    gathered = [in_hub[pool.source] for pool in guests]
-    if target == 0 or not gathered:
-        return gathered
-    if len(gathered) == 1:  # two stores: spare the copy
-        return [spoke.from_hub(gathered[0])]
-    ends = np.cumsum([len(rows) for rows in gathered])[:-1]
-    return np.split(spoke.from_hub(np.concatenate(gathered)), ends)
+@dataclass(frozen=True)
+class Task:
+    """What is asked of one source.
+
+    Parameters
+    ----------
+    source : Source
+    space : int
+        The space that it holds.
+    spokes : sequence of Spoke
+        All spaces, the hub's first.
+    queries : sequence of FloatArray of shape (m, dim of that space), one per space
+    wanted : sequence of int
+        Spaces in which its candidates are compared, besides its own.
+    depth : int
+        Candidates per query.
+    """
+
+    source: Source
+    space: int
+    spokes: Sequence[Spoke]
+    queries: Sequence[FloatArray]
+    wanted: Sequence[int]
+    depth: int
+
+    def __call__(self) -> Catch:
+        """Search the source and compare its candidates."""
+        found = self.source.search(self.queries[self.space], depth=self.depth)
+        similarities = np.full((len(self.spokes), *found.ids.shape), np.nan, dtype=np.float32)
+        similarities[self.space] = found.scores
+        others = [space for space in self.wanted if space != self.space]
+        if others:
+            vectors, rows = self.source.gather(found.ids)
+            if len(vectors):
+                in_hub = vectors if self.space == 0 else self.spokes[self.space].to_hub(vectors)
+                for space in others:
+                    spoke = self.spokes[space]
+                    landed = in_hub if space == 0 else spoke.from_hub(in_hub)
+                    similarities[space] = pair_similarity(
+                        self.queries[space], landed, rows, space=spoke.space
+                    )
+        return Catch(found.ids, similarities)
+
+
+def run(tasks: Sequence[Task]) -> list[Catch]:
+    """Return the catch of every task, in their order; the first error in that order is raised."""
+    if len(tasks) == 1 or len(tasks[0].queries[0]) < PARALLEL_QUERIES:
+        return [task() for task in tasks]
+    with ThreadPoolExecutor(len(tasks), thread_name_prefix="isthmus-source") as pool:
+        return list(pool.map(Task.__call__, tasks))

@@ -28,7 +28,7 @@ from isthmus.errors import (
 )
 from isthmus.federate.candidates import Candidates, first_columns
 from isthmus.federate.fusion import Fusion, make
-from isthmus.federate.gather import similarities
+from isthmus.federate.gather import Task, run
 from isthmus.federate.source import Source
 from isthmus.federate.spokes import Spoke, make_spokes
 from isthmus.rankings import Ranking
@@ -89,6 +89,9 @@ class Federation:
     dedup: Dedup = "none"
     spokes: tuple[Spoke, ...] = field(init=False, repr=False, compare=False)
     method: Fusion = field(init=False, repr=False, compare=False)
+    _names: IdArray = field(init=False, repr=False, compare=False)
+    _fingerprints: IdArray = field(init=False, repr=False, compare=False)
+    _space: IntArray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         sources = tuple(self.sources)
@@ -97,10 +100,16 @@ class Federation:
             _check_count(self.depth, name="depth")
         if self.dedup not in get_args(Dedup):
             raise UnknownNameError.of("way to merge (dedup)", str(self.dedup), get_args(Dedup))
+        spokes = make_spokes(self.hub, sources)
+        places = {spoke.space.fingerprint: place for place, spoke in enumerate(spokes)}
+        fingerprints = [source.store.space.fingerprint for source in sources]
         for name, value in (
             ("sources", sources),
-            ("spokes", make_spokes(self.hub, sources)),
+            ("spokes", spokes),
             ("method", _make_fusion(self.fusion, self.weight)),
+            ("_names", np.array([source.name for source in sources])),
+            ("_fingerprints", np.array(fingerprints)),
+            ("_space", np.array([places[one] for one in fingerprints])),
         ):
             object.__setattr__(self, name, value)
         _check_metrics(self.spokes, self.method)
@@ -195,23 +204,19 @@ class Federation:
         if self.dedup != "none":
             scores = _keep_best(scores, candidates.same)
         best = _order(scores)[:, :k]
-        chosen = np.take_along_axis(scores, best, axis=1)
+        rows = np.arange(len(best))[:, None]
+        chosen = scores[rows, best]
         absent = np.isnan(chosen)
-
-        def pick(values: FloatArray) -> FloatArray:
-            return np.where(absent, np.float32("nan"), np.take_along_axis(values, best, axis=1))
-
+        nothing = np.float32("nan")
         holder = candidates.source[best]
-        names = np.array([source.name for source in self.sources])
-        prints = np.array([source.store.space.fingerprint for source in self.sources])
         return Ranking(
             query_ids=query_ids,
-            ids=np.where(absent, "", np.take_along_axis(candidates.ids, best, axis=1)),
+            ids=np.where(absent, "", candidates.ids[rows, best]),
             scores=chosen,
-            stores=np.where(absent, "", names[holder]),
-            spaces=np.where(absent, "", prints[holder]),
-            native_scores=pick(candidates.native),
-            mapped_scores=pick(candidates.mapped),
+            stores=np.where(absent, "", self._names[holder]),
+            spaces=np.where(absent, "", self._fingerprints[holder]),
+            native_scores=np.where(absent, nothing, candidates.native[rows, best]),
+            mapped_scores=np.where(absent, nothing, candidates.mapped[rows, best]),
         )
 
     def close(self) -> None:
@@ -231,12 +236,6 @@ class Federation:
     ) -> None:
         """Close every store."""
         self.close()
-
-    def _space_of(self) -> IntArray:
-        """Return the space of each source, shape (n_sources,)."""
-        place = {spoke.space.fingerprint: row for row, spoke in enumerate(self.spokes)}
-        rows = [place[source.store.space.fingerprint] for source in self.sources]
-        return np.array(rows, dtype=np.int64)
 
     def _depth(self, k: int, depth: int | None) -> int:
         if depth is not None:
@@ -260,32 +259,27 @@ class Federation:
                     got=f"{len(vectors)} ids that differ",
                     do="select the rows in the queries' order first",
                 )
-            by_space[int(self._space_of()[names.index(name)])] = vectors.matrix()
+            by_space[int(self._space[names.index(name)])] = vectors.matrix()
         return [
             by_space[space] if space in by_space else spoke.from_hub(by_space[0])
             for space, spoke in enumerate(self.spokes)
         ]
 
     def _candidates(self, queries: Sequence[FloatArray], depth: int) -> Candidates:
-        space = self._space_of()
-        found = [
-            source.search(queries[space[row]], depth=depth)
-            for row, source in enumerate(self.sources)
-        ]
-        ids = np.concatenate([one.ids for one in found], axis=1)
+        wanted = self.method.spaces(len(self.spokes))
+        catches = run(
+            [
+                Task(source, int(self._space[row]), self.spokes, queries, wanted, depth)
+                for row, source in enumerate(self.sources)
+            ]
+        )
+        ids = np.concatenate([catch.ids for catch in catches], axis=1)
         return Candidates(
             ids=ids,
-            similarities=similarities(
-                self.sources,
-                self.spokes,
-                space,
-                queries=queries,
-                found=found,
-                wanted=self.method.spaces(len(self.spokes)),
-            ),
-            source=np.repeat(np.arange(len(found)), depth),
-            rank=np.tile(np.arange(1, depth + 1), len(found)),
-            space=np.repeat(space, depth),
+            similarities=np.concatenate([catch.similarities for catch in catches], axis=2),
+            source=np.repeat(np.arange(len(catches)), depth),
+            rank=np.tile(np.arange(1, depth + 1), len(catches)),
+            space=np.repeat(self._space, depth),
             same=first_columns(ids, merge=self.dedup == "id"),
         )
 
