@@ -124,10 +124,11 @@ class Store(ABC):
     scheme : str
         Scheme of its URL, for example ``sqlite``.
     capabilities : Capabilities
+        Of the class; an object that was opened with options may declare less.
     """
 
     scheme: ClassVar[str]
-    capabilities: ClassVar[Capabilities]
+    capabilities: Capabilities
 
     @classmethod
     @abstractmethod

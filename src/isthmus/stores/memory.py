@@ -54,7 +54,7 @@ class MemoryStore(Store):
     """
 
     scheme: ClassVar[str] = "memory"
-    capabilities: ClassVar[Capabilities] = Capabilities(
+    capabilities: Capabilities = Capabilities(
         metrics=("cosine", "dot", "l2"),
         higher_is_better=MappingProxyType({"cosine": True, "dot": True, "l2": True}),
         stores_raw=True,

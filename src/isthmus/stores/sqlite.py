@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, cast, get_args
 
@@ -64,7 +65,7 @@ class SqliteStore(Store):
     """
 
     scheme: ClassVar[str] = "sqlite"
-    capabilities: ClassVar[Capabilities] = Capabilities(
+    capabilities: Capabilities = Capabilities(
         metrics=("cosine", "dot", "l2"),
         higher_is_better=MappingProxyType({"cosine": False, "dot": True, "l2": False}),
         stores_raw=True,
@@ -86,6 +87,8 @@ class SqliteStore(Store):
         self._url = url
         self._rows = collection.rows
         self._searcher = Searcher(collection, index)
+        if index == "hnsw":
+            self.capabilities = replace(self.capabilities, exact_search=False)
 
     @classmethod
     def open(cls, url: str, *, space: Space | None = None, index: IndexKind | None = None) -> Self:
