@@ -1,0 +1,101 @@
+"""From the numbers of a report to a verdict."""
+
+from __future__ import annotations
+
+from isthmus.bridge.retention import NAME, Curve
+from isthmus.bridge.verdict import Verdict
+from isthmus.evaluate.report import Report
+
+__all__ = ["FEWEST_PAIRS", "MIN_RETENTION", "judge", "judge_too_few"]
+
+# Below this, ten folds hold out one or two pairs each and no interval means anything.
+FEWEST_PAIRS = 20
+# At half of the native top 10, queries keep about .8 of the native nDCG@10 (benchmarks/honesty.py).
+MIN_RETENTION = 0.5
+# More pairs than this many times what is there are not "a few more": embed again.
+MOST_TIMES = 20
+
+# What else the numbers support: use, value, and the least that its lower bound must reach.
+USES = (
+    ("finding the same record", "hit@1", 0.9),
+    ("candidates for re-ranking", "hit@10", 0.9),
+    ("clustering", "cluster_agreement", 0.6),
+    ("thresholds", "threshold_transfer", 0.9),
+)
+
+
+def judge_too_few(n_pairs: int) -> Verdict:
+    """Say that no number can be given."""
+    return Verdict(
+        status="insufficient_pairs",
+        reason=f"{n_pairs} pairs: too few to hold any out and measure; nothing is known",
+        pairs_needed=FEWEST_PAIRS,
+        chosen_because="nothing could be measured; the most constrained fitted map",
+    )
+
+
+def judge(
+    report: Report,
+    *,
+    method: str,
+    because: str,
+    curve: Curve,
+    n_pairs: int,
+    min_retention: float,
+) -> Verdict:
+    """Judge a bridge by the lower bound of its retention and by its learning curve.
+
+    Parameters
+    ----------
+    report : Report
+        Holds ``retention@10``.
+    method, because : str
+        The chosen map, and why it was chosen.
+    curve : Curve
+    n_pairs : int
+    min_retention : float
+
+    Returns
+    -------
+    Verdict
+        ``pre_aligned``: the null map meets the target. ``bridge``: the lower bound does.
+        ``insufficient_pairs``: it does not, but up to 20 times the pairs should.
+        ``reindex``: no number of pairs in reach would.
+    """
+    value = report.values[NAME]
+    said = f"keeps {value} of the native top 10, the null map {report.null[NAME].mean:.3f}"
+    if value.low >= min_retention:
+        status = "pre_aligned" if method == "null" else "bridge"
+        uses = ("search", *_uses(report))
+        return Verdict(
+            status=status,
+            reason=f"{said}; {min_retention:g} is asked for",
+            usable_for=uses,
+            chosen_because=because,
+        )
+    # The interval narrows with the root of the pairs; its half width is needed above the target.
+    margin = (value.mean - value.low) / 2.0
+    needed = curve.pairs_for(min_retention + margin)
+    if needed is not None and needed <= MOST_TIMES * n_pairs:
+        needed = max(needed, n_pairs + 1)
+        return Verdict(
+            status="insufficient_pairs",
+            reason=f"{said}; about {needed} pairs should reach {min_retention:g}",
+            usable_for=_uses(report),
+            pairs_needed=needed,
+            chosen_because=because,
+        )
+    return Verdict(
+        status="reindex",
+        reason=f"{said}; more pairs will not reach {min_retention:g}: embed again",
+        usable_for=_uses(report),
+        chosen_because=because,
+    )
+
+
+def _uses(report: Report) -> tuple[str, ...]:
+    return tuple(
+        use
+        for use, name, least in USES
+        if name in report.values and report.values[name].low >= least
+    )

@@ -1,0 +1,265 @@
+"""Choosing the map: the most constrained one within noise of the best, measured on held-out pairs.
+
+The rule is that of the map family: "a rotation that gets you to 0.85 is better than a network that
+gets you to 0.87", so a difference of .02 is not worth more freedom, whatever its interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from isthmus._progress import Track, silent
+from isthmus._types import FloatArray, IntArray
+from isthmus.bridge.held_out import HeldOut, Plan, Split, fit, held_out, plan_splits
+from isthmus.bridge.judgement import FEWEST_PAIRS, MIN_RETENTION, judge, judge_too_few
+from isthmus.bridge.retention import NAME, Curve, estimate_retention
+from isthmus.bridge.verdict import Verdict
+from isthmus.errors import ParameterError
+from isthmus.evaluate.bootstrap import paired_difference
+from isthmus.evaluate.preservation import Native, cluster_agreement, measure_pairs
+from isthmus.evaluate.preservation.overlap import neighbors_kept
+from isthmus.evaluate.report import Report, Value
+from isthmus.evaluate.view import View
+from isthmus.maps import Centre, Compose, Normalise, make
+from isthmus.spaces import Pairs
+
+__all__ = ["AUTO", "Selection", "compose_for", "select"]
+
+AUTO = ("null", "procrustes", "low_rank", "ridge")
+# What the map family's own example gives away for a more constrained map.
+TOLERANCE = 0.02
+PRIMARY = "nbr_overlap@10"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """What was chosen, and the numbers that it was chosen by.
+
+    Parameters
+    ----------
+    map : Compose
+        Fitted on all pairs.
+    report : Report
+        Held-out values of the chosen map beside the null map's.
+    verdict : Verdict
+    candidates : sequence of mappings
+        Per candidate: method, the retention with its interval, the difference to the best with its
+        interval, and every other held-out mean.
+    """
+
+    map: Compose
+    report: Report
+    verdict: Verdict
+    candidates: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """One candidate on the held-out rows."""
+
+    method: str
+    freedom: int
+    out: HeldOut
+    values: dict[str, Value]
+
+    @property
+    def kept(self) -> FloatArray:
+        return self.values[PRIMARY].per_query
+
+
+def select(
+    pairs: Pairs,
+    *,
+    collection: FloatArray | None = None,
+    collection_rows: IntArray | None = None,
+    method: str = "auto",
+    min_retention: float = MIN_RETENTION,
+    seed: int = 0,
+    track: Track[Any] = silent,
+) -> Selection:
+    """Fit the candidates on the same pairs, measure them on held-out pairs, choose, and judge.
+
+    Parameters
+    ----------
+    pairs : Pairs
+    collection : FloatArray of shape (n, dim_target), optional
+        The whole target collection; the paired target rows by default.
+    collection_rows : IntArray of shape (n_pairs,), optional
+        Row of the collection that is each pair's target, -1 for none.
+    method : str, default "auto"
+        ``auto`` chooses among `AUTO`; a name takes that map, still beside the null map.
+    min_retention : float, default 0.5
+        The preservation target: share of the native top 10 that a bridge has to keep.
+    seed : int, default 0
+    track : Track, default silent
+
+    Returns
+    -------
+    Selection
+
+    Raises
+    ------
+    TooFewPairsError, DegenerateVectorsError, UnknownNameError, ParameterError
+    """
+    if not 0.0 < min_retention <= 1.0:
+        raise ParameterError(
+            expected="min_retention over 0 and at most 1", got=str(min_retention), do="change it"
+        )
+    names = AUTO if method == "auto" else tuple(dict.fromkeys(("null", method)))
+    final = compose_for(pairs, names[-1])  # an unknown name fails before any work
+    everything = np.arange(len(pairs))
+    if len(pairs) < FEWEST_PAIRS:
+        name = "procrustes" if method == "auto" else method
+        fitted = fit(compose_for(pairs, name), pairs, everything)
+        return Selection(
+            map=fitted, report=Report({}, {}), verdict=judge_too_few(len(pairs)), candidates=()
+        )
+    trials, plan, native = _try_all(
+        names,
+        pairs,
+        collection,
+        collection_rows,
+        single=final.lands_in != "target",
+        seed=seed,
+        track=track,
+    )
+    chosen, because = _choose(trials, method=method, min_retention=min_retention, seed=seed)
+    curve, retention = _carry(chosen, pairs, plan, native, seed=seed)
+    values = {NAME: retention, **_with_clusters(chosen, native, seed=seed)}
+    report = Report(values, _null_values(trials[0], native, seed=seed), n_queries=len(plan.test))
+    verdict = judge(
+        report,
+        method=chosen.method,
+        because=because,
+        curve=curve,
+        n_pairs=len(pairs),
+        min_retention=min_retention,
+    )
+    return Selection(
+        map=fit(compose_for(pairs, chosen.method), pairs, everything),
+        report=report,
+        verdict=verdict,
+        candidates=tuple(_row(trial, trials, seed=seed) for trial in trials),
+    )
+
+
+def compose_for(pairs: Pairs, method: str) -> Compose:
+    """Make an unfitted map with the default preprocessing of the two spaces.
+
+    Unit length where the metric is the cosine, then centring, on both sides: "mean-centering both
+    spaces usually helps a lot" (map family). The null map takes the vectors as they are.
+
+    Raises
+    ------
+    UnknownNameError
+    """
+    if method == "null":
+        return Compose(source_steps=[], inner=make("null"), target_steps=[])
+    source, target = (
+        [*([Normalise()] if space.metric == "cosine" else []), Centre()]
+        for space in (pairs.source_space, pairs.target_space)
+    )
+    return Compose(source_steps=source, inner=make(method), target_steps=target)
+
+
+def _try_all(
+    names: Sequence[str],
+    pairs: Pairs,
+    collection: FloatArray | None,
+    collection_rows: IntArray | None,
+    *,
+    single: bool,
+    seed: int,
+    track: Track[Any],
+) -> tuple[list[_Trial], Plan, Native]:
+    plan = plan_splits(pairs, seed=seed, single=single)
+    if collection is None or collection_rows is None:
+        collection, collection_rows = pairs.target, np.arange(len(pairs))
+    native = Native(
+        pairs.target[plan.test],
+        collection,
+        own_rows=collection_rows[plan.test],
+        metric=pairs.target_space.metric,
+    )
+    trials = []
+    for name in names:
+        out = _map_held_out(name, pairs, plan.full, native, track=track)
+        values = measure_pairs(
+            out.mapped,
+            native.target if out.target is None else out.target,
+            out.collection,
+            native=native,
+            clusters=False,
+            seed=seed,
+        )
+        trials.append(_Trial(name, make(name).freedom, out, values))
+    return trials, plan, native
+
+
+def _map_held_out(
+    name: str, pairs: Pairs, splits: Sequence[Split], native: Native, *, track: Track[Any] = silent
+) -> HeldOut:
+    def build() -> Compose:
+        return compose_for(pairs, name)
+
+    return held_out(build, pairs, splits, collection=native.index.database, track=track)
+
+
+def _choose(
+    trials: Sequence[_Trial], *, method: str, min_retention: float, seed: int
+) -> tuple[_Trial, str]:
+    """Apply the rule; the null map counts only where it meets the preservation target by itself."""
+    if method != "auto":
+        return trials[-1], "it was asked for by name"
+    best = max(trials, key=lambda trial: trial.kept.mean())
+    for trial in sorted(trials, key=lambda trial: trial.freedom):
+        if trial.method == "null" and trial.values[PRIMARY].low < min_retention:
+            continue
+        difference, low, _ = paired_difference(best.kept, trial.kept, seed=seed)
+        if low <= 0.0 or difference <= TOLERANCE:
+            break
+    said = ", ".join(f"{trial.method} {trial.kept.mean():.3f}" for trial in trials)
+    return trial, f"most constrained map within noise of best preservation ({PRIMARY}: {said})"
+
+
+def _carry(
+    chosen: _Trial, pairs: Pairs, plan: Plan, native: Native, *, seed: int
+) -> tuple[Curve, Value]:
+    """Carry the held-out retention to all pairs, by the chosen map fitted on half of them."""
+    half = chosen.kept
+    if chosen.method != "null":  # the null map does not learn
+        out = _map_held_out(chosen.method, pairs, plan.half, native)
+        view = View(out.mapped, native, target=out.target, collection=out.collection)
+        half = neighbors_kept(view, 10)
+    full, less = plan.sizes
+    curve = Curve(
+        (less, full), (float(half.mean()), float(chosen.kept.mean())), pairs.source.shape[1]
+    )
+    rest = len(native.index) - len(pairs)
+    gain = curve.gain(len(pairs))
+    return curve, estimate_retention(chosen.kept, half, gain=gain, rest=max(rest, 0), seed=seed)
+
+
+def _with_clusters(trial: _Trial, native: Native, *, seed: int) -> dict[str, Value]:
+    agreement = cluster_agreement(trial.out.mapped, native.target, metric=native.metric, seed=seed)
+    return {**trial.values, "cluster_agreement": agreement}
+
+
+def _null_values(null: _Trial, native: Native, *, seed: int) -> dict[str, Value]:
+    values = _with_clusters(null, native, seed=seed)
+    plain = values[PRIMARY]
+    return {NAME: Value(NAME, plain.mean, plain.low, plain.high, plain.per_query), **values}
+
+
+def _row(trial: _Trial, trials: Sequence[_Trial], *, seed: int) -> Mapping[str, Any]:
+    best = max(trials, key=lambda other: other.kept.mean())
+    difference, low, high = paired_difference(best.kept, trial.kept, seed=seed)
+    return {
+        "method": trial.method,
+        "below_best": {"mean": difference, "low": low, "high": high},
+        **{name: value.mean for name, value in trial.values.items()},
+    }
