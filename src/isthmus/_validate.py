@@ -89,7 +89,7 @@ def as_matrix(values: npt.ArrayLike, *, name: str, dim: int | None = None) -> Fl
     return array
 
 
-def check_finite(array: FloatArray, *, name: str) -> None:
+def check_finite(array: FloatArray, *, name: str, first_row: int = 0) -> None:
     """Refuse NaN and infinity, naming the first bad row; reads in blocks, safe for mapped files."""
     for start in range(0, len(array), BLOCK_ROWS):
         block = array[start : start + BLOCK_ROWS]
@@ -99,7 +99,7 @@ def check_finite(array: FloatArray, *, name: str) -> None:
         if bad.any():
             raise InvalidVectorsError(
                 expected=f"finite numbers in {name}",
-                got=f"NaN or infinity in row {start + int(np.argmax(bad))}",
+                got=f"NaN or infinity in row {first_row + start + int(np.argmax(bad))}",
                 do="drop or re-embed that row",
             )
 
@@ -110,7 +110,7 @@ def _sums_to_finite(block: FloatArray) -> bool:
         return block.dtype != np.float16 and bool(np.isfinite(block.sum()))
 
 
-def check_nonzero(array: FloatArray, *, name: str) -> None:
+def check_nonzero(array: FloatArray, *, name: str, first_row: int = 0) -> None:
     """Refuse rows of length zero: they have no direction to compare."""
     for start in range(0, len(array), BLOCK_ROWS):
         block = array[start : start + BLOCK_ROWS]
@@ -120,7 +120,7 @@ def check_nonzero(array: FloatArray, *, name: str) -> None:
         if zero.any():
             raise ZeroVectorError(
                 expected=f"rows with a direction in {name}",
-                got=f"only zeros in row {start + int(np.argmax(zero))}",
+                got=f"only zeros in row {first_row + start + int(np.argmax(zero))}",
                 do="drop that row; an empty text often gives one",
             )
 
