@@ -256,11 +256,10 @@ def _as_vectors(values: Any, space: Space) -> FloatArray:
 
 
 def _check_values(block: FloatArray, space: Space, *, first_row: int) -> None:
-    """Check a batch of a mapped file; the row numbers of the message are those of the batch."""
-    name = f"the vectors from row {first_row:,} on"
-    check_finite(block, name=name)
+    """Check a batch of a mapped file; messages name the row of the file."""
+    check_finite(block, name="vectors", first_row=first_row)
     if space.metric == "cosine":
-        check_nonzero(block, name=name)
+        check_nonzero(block, name="vectors", first_row=first_row)
 
 
 def _read_only(array: FloatArray) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tokenize
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,6 +13,17 @@ from isthmus.spaces.io.base import corrupt
 
 __all__ = ["read_header", "write_header"]
 
+# What numpy's parser of a header may raise; a tokenizer error comes from its support of Python 2.
+UNREADABLE = (
+    ValueError,
+    EOFError,
+    TypeError,
+    KeyError,
+    SyntaxError,
+    RecursionError,
+    MemoryError,
+    tokenize.TokenError,
+)
 KINDS = {"vectors": "fiu", "ids": "USiu", "space": "US"}
 AXES = {"vectors": 2, "ids": 1, "space": 0}
 
@@ -54,7 +66,7 @@ def read_header(
             else np.lib.format.read_array_header_2_0
         )
         shape, fortran_order, dtype = read(stream)
-    except (ValueError, EOFError, TypeError) as error:
+    except UNREADABLE as error:
         raise corrupt(
             path, expected=f"an array of {what} in numpy's format", got=_short(error)
         ) from error
