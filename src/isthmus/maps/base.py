@@ -8,16 +8,17 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 
 from isthmus._types import FloatArray
 from isthmus._validate import as_matrix
-from isthmus.errors import MalformedArtifactError, NotFittedError
+from isthmus.maps._state import Stateful
 
-__all__ = ["Map"]
+__all__ = ["LandsIn", "Map"]
+
+LandsIn = Literal["target", "comparison"]
 
 
-class Map(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class Map(Stateful):
     """A map from a source space and a target space into one comparison space.
 
     Subclasses follow scikit-learn: the constructor takes keyword-only parameters and only stores
@@ -34,16 +35,14 @@ class Map(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     freedom : int
         Place in the order of freedom, for the selection rule: null 0, procrustes 10, cca 20,
         relative 30, low_rank 40, ridge 50, clustered 60, mlp 70, anchordot 80.
-    state_names : tuple of str
-        Learned arrays that make up the state. Scalars are arrays of shape ().
+    state_shapes : mapping of str to tuple of str
+        Learned arrays that make up the state and their axes, among them ``source`` (dim_source)
+        and ``target`` (dim_target). Scalars are arrays of shape ().
     """
 
-    name: ClassVar[str]
-    lands_in: ClassVar[Literal["target", "comparison"]] = "target"
+    lands_in: ClassVar[LandsIn] = "target"
     freedom: ClassVar[int]
-    state_names: ClassVar[tuple[str, ...]]
 
-    n_features_in_: int
     n_features_target_: int
 
     @abstractmethod
@@ -66,11 +65,6 @@ class Map(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
         """Carry target rows (n, dim_target) into the comparison space: the identity by default."""
         return self._check_target(Y).astype(np.float32, copy=False)
 
-    def get_state(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the learned arrays by name, without the closing underscore."""
-        self._check_fitted()
-        return {name: np.asarray(getattr(self, f"{name}_")) for name in self.state_names}
-
     @classmethod
     def from_state(
         cls,
@@ -85,28 +79,12 @@ class Map(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
         Raises
         ------
         MalformedArtifactError
-            An array or a parameter is missing or unknown.
+            An array or a parameter is missing or unknown, or an array has another shape than the
+            map declares.
         """
-        missing = sorted(set(cls.state_names) - set(state))
-        unknown = sorted(set(state) - set(cls.state_names))
-        unknown_params = sorted(set(params) - set(cls._get_param_names()))
-        if missing or unknown or unknown_params:
-            raise MalformedArtifactError(
-                expected=f"a {cls.name} map with the arrays {', '.join(cls.state_names)}",
-                got=f"missing {missing}, unknown {unknown}, unknown parameters {unknown_params}",
-                do="use the version of Isthmus that wrote it",
-            )
-        fitted = cls(**params)
-        for name, array in state.items():
-            setattr(fitted, f"{name}_", array)
+        fitted = cls._restore(params, state, {"source": dim_source, "target": dim_target})
         fitted.n_features_in_, fitted.n_features_target_ = dim_source, dim_target
         return fitted
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "n_features_in_"):
-            raise NotFittedError(
-                expected=f"a fitted {self.name} map", got="one that was not fitted", do="call fit"
-            )
 
     def _check_source(self, X: npt.ArrayLike) -> FloatArray:
         self._check_fitted()

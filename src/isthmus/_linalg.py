@@ -1,0 +1,292 @@
+"""Closed forms that several rooms share: means, products, rotations, principal axes, whitening.
+
+Row-wise products go through :func:`affine`, so that the numbers of one row do not depend on the
+rows around it. Sums over rows are made in float64, block by block, so that a large matrix is never
+copied whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from isthmus._types import FloatArray
+
+__all__ = [
+    "affine",
+    "cross_product",
+    "eigen_directions",
+    "iter_centred",
+    "mean_rows",
+    "normalise",
+    "orthogonal_procrustes",
+    "pca",
+    "semi_orthogonal",
+    "whitening",
+]
+
+BLOCK_ROWS = 2_048
+"""Rows per block in sums: long enough for full speed, small enough to stay in cache."""
+
+RANK_TOLERANCE = 1e-11
+"""Directions with less than this share of the largest squared singular value count as empty.
+
+Float32 inputs carry rounding noise of about 1e-7 of the largest singular value, so 1e-14 here;
+the float64 sums add about 1e-13. What lies under 1e-11 is noise.
+"""
+
+
+def affine(
+    X: FloatArray,
+    weight: FloatArray,
+    bias: FloatArray | None = None,
+    *,
+    scale: float = 1.0,
+) -> FloatArray:
+    """Return ``scale * (X @ weight) + bias`` as float32, in blocks of one fixed shape.
+
+    Parameters
+    ----------
+    X : FloatArray of shape (n, dim_in)
+    weight : FloatArray of shape (dim_in, dim_out)
+    bias : FloatArray of shape (dim_out,), optional
+    scale : float
+
+    Examples
+    --------
+    >>> affine(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([10.0, 20.0]))
+    array([[11., 22.],
+           [13., 24.]], dtype=float32)
+    """
+    matrix = np.ascontiguousarray(weight, dtype=np.float32)
+    if scale != 1.0:
+        matrix = matrix * np.float32(scale)
+    offset = None if bias is None else np.asarray(bias, dtype=np.float32)
+    rows = 256
+    block = np.zeros((rows, matrix.shape[0]), dtype=np.float32)
+    out = np.empty((len(X), matrix.shape[1]), dtype=np.float32)
+    for start in range(0, len(X), rows):
+        stop = min(start + rows, len(X))
+        block[: stop - start] = X[start:stop]
+        product = block @ matrix
+        out[start:stop] = product[: stop - start]
+    if offset is not None:
+        out += offset
+    return out
+
+
+def normalise(X: FloatArray) -> FloatArray:
+    """Return rows of length one as float32; rows of zeros stay zeros.
+
+    Parameters
+    ----------
+    X : FloatArray of shape (n, dim)
+
+    Examples
+    --------
+    >>> normalise(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    array([[0.6, 0.8],
+           [0. , 0. ]], dtype=float32)
+    """
+    out = np.array(X, dtype=np.float32)
+    for start in range(0, len(out), BLOCK_ROWS):
+        block = out[start : start + BLOCK_ROWS]
+        # Scaled by the largest entry first: the square of 1e-30 would be lost in float32.
+        largest = np.abs(block).max(axis=1, keepdims=True)
+        block /= np.where(largest > 0, largest, 1)
+        length = np.sqrt(np.einsum("ij,ij->i", block, block, dtype=np.float64))[:, None]
+        block /= np.where(length > 0, length, 1).astype(np.float32)
+    return out
+
+
+def mean_rows(X: FloatArray, *, weight: FloatArray | None = None) -> FloatArray:
+    """Return the (weighted) mean row as float64 of shape (dim,)."""
+    total = np.zeros(X.shape[1], dtype=np.float64)
+    for start in range(0, len(X), BLOCK_ROWS):
+        block = X[start : start + BLOCK_ROWS]
+        if weight is None:
+            total += block.sum(axis=0, dtype=np.float64)
+        else:
+            total += weight[start : start + BLOCK_ROWS] @ block.astype(np.float64)
+    return total / (len(X) if weight is None else weight.sum())
+
+
+def iter_centred(
+    X: FloatArray, *, mean: FloatArray | None = None, weight: FloatArray | None = None
+) -> Iterator[FloatArray]:
+    """Yield float64 blocks of ``sqrt(weight) * (X - mean)``, each of shape (up to 2,048, dim)."""
+    for start in range(0, len(X), BLOCK_ROWS):
+        block = X[start : start + BLOCK_ROWS].astype(np.float64)
+        if mean is not None:
+            block -= mean
+        if weight is not None:
+            block *= np.sqrt(weight[start : start + BLOCK_ROWS, None])
+        yield block
+
+
+def cross_product(
+    X: FloatArray,
+    Y: FloatArray | None = None,
+    *,
+    mean_x: FloatArray | None = None,
+    mean_y: FloatArray | None = None,
+    weight: FloatArray | None = None,
+) -> FloatArray:
+    """Return the weighted sum over rows of ``(x - mean_x)^T (y - mean_y)`` in float64.
+
+    Parameters
+    ----------
+    X : FloatArray of shape (n, dim_x)
+    Y : FloatArray of shape (n, dim_y), optional
+        ``X`` itself when left out, at half the work.
+    mean_x, mean_y : FloatArray, optional
+        Nothing is subtracted where one is left out.
+    weight : FloatArray of shape (n,), optional
+        Not negative; all ones when left out.
+
+    Returns
+    -------
+    FloatArray of shape (dim_x, dim_y)
+    """
+    left = iter_centred(X, mean=mean_x, weight=weight)
+    if Y is None:
+        total = np.zeros((X.shape[1], X.shape[1]), dtype=np.float64)
+        for block in left:
+            total += block.T @ block
+        return total
+    total = np.zeros((X.shape[1], Y.shape[1]), dtype=np.float64)
+    for one, other in zip(left, iter_centred(Y, mean=mean_y, weight=weight), strict=True):
+        total += one.T @ other
+    return total
+
+
+def eigen_directions(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the eigenvalues that are not noise, largest first, and their eigenvectors in columns.
+
+    Parameters
+    ----------
+    gram : FloatArray of shape (dim, dim)
+        Symmetric, positive semi-definite.
+
+    Returns
+    -------
+    values : FloatArray of shape (rank,)
+    vectors : FloatArray of shape (dim, rank)
+        Each column's largest entry is positive, so that the answer does not depend on the machine.
+    """
+    from scipy.linalg import eigh
+
+    values, vectors = eigh(gram, driver="evd", check_finite=False)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    rank = int(np.count_nonzero(values > max(values[0], 0.0) * RANK_TOLERANCE))
+    values, vectors = values[:rank], vectors[:, :rank]
+    largest = np.abs(vectors).argmax(axis=0)
+    return values, vectors * np.where(vectors[largest, np.arange(rank)] < 0, -1.0, 1.0)
+
+
+def semi_orthogonal(cross: FloatArray) -> FloatArray:
+    """Return the matrix with orthonormal rows or columns that is nearest to ``cross``.
+
+    The orthogonal factor of the polar decomposition: ``U V^T`` from the SVD ``U S V^T``.
+
+    Parameters
+    ----------
+    cross : FloatArray of shape (dim_source, dim_target)
+
+    Returns
+    -------
+    FloatArray of shape (dim_source, dim_target), float64
+        ``R R^T = I`` where dim_source <= dim_target, ``R^T R = I`` otherwise.
+    """
+    from scipy.linalg import svd
+
+    left, _, right = svd(cross, full_matrices=False, check_finite=False)
+    return np.asarray(left @ right)
+
+
+def orthogonal_procrustes(
+    X: FloatArray, Y: FloatArray, *, weight: FloatArray | None = None
+) -> FloatArray:
+    """Return the (semi-)orthogonal R that minimises ``sum of weight * |x R - y|^2``.
+
+    No centring and no scaling. For unequal widths ``R`` has orthonormal rows (to more dimensions)
+    or columns (to fewer), and maximises ``trace(R^T X^T Y)``, which is the same problem when
+    ``|x R|`` does not depend on R.
+
+    Parameters
+    ----------
+    X : FloatArray of shape (n, dim_source)
+    Y : FloatArray of shape (n, dim_target)
+    weight : FloatArray of shape (n,), optional
+
+    Returns
+    -------
+    FloatArray of shape (dim_source, dim_target), float64
+
+    References
+    ----------
+    P. H. Schönemann (1966). A generalized solution of the orthogonal Procrustes problem.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
+    >>> quarter_turn = np.array([[0.0, 1.0], [-1.0, 0.0]])
+    >>> np.allclose(orthogonal_procrustes(X, X @ quarter_turn), quarter_turn)
+    True
+    """
+    return semi_orthogonal(cross_product(X, Y, weight=weight))
+
+
+def pca(
+    X: FloatArray, n_components: int, *, weight: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the mean, the first principal directions and their variances.
+
+    Parameters
+    ----------
+    X : FloatArray of shape (n, dim)
+    n_components : int
+        At most dim; directions without variance are left out.
+    weight : FloatArray of shape (n,), optional
+
+    Returns
+    -------
+    mean : FloatArray of shape (dim,)
+    directions : FloatArray of shape (dim, k)
+        Orthonormal columns, the most variance first.
+    variances : FloatArray of shape (k,)
+    """
+    mean = mean_rows(X, weight=weight)
+    total = len(X) if weight is None else weight.sum()
+    gram = cross_product(X, mean_x=mean, weight=weight)
+    values, vectors = eigen_directions(gram)
+    return mean, vectors[:, :n_components], values[:n_components] / total
+
+
+def whitening(
+    X: FloatArray, *, shrinkage: float = 0.0, weight: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the mean, the symmetric whitening matrix (ZCA) and its inverse.
+
+    Parameters
+    ----------
+    X : FloatArray of shape (n, dim)
+    shrinkage : float in [0, 1]
+        Share of the covariance that is replaced by the mean variance times the identity.
+    weight : FloatArray of shape (n,), optional
+
+    Returns
+    -------
+    mean : FloatArray of shape (dim,)
+    matrix, inverse : FloatArray of shape (dim, dim)
+        On directions without variance both are zero.
+    """
+    mean = mean_rows(X, weight=weight)
+    total = len(X) if weight is None else weight.sum()
+    covariance = cross_product(X, mean_x=mean, weight=weight) / total
+    dim = len(covariance)
+    covariance = (1 - shrinkage) * covariance + shrinkage * np.trace(covariance) / dim * np.eye(dim)
+    values, vectors = eigen_directions(covariance)
+    root = np.sqrt(values)
+    return mean, (vectors / root) @ vectors.T, (vectors * root) @ vectors.T

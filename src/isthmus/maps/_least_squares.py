@@ -1,0 +1,191 @@
+"""Ridge regression with an unpenalised intercept, decomposed once for all penalties.
+
+Rows are ``x~ = sqrt(w) (x - m_x)`` and ``y~ = sqrt(w) (y - m_y)`` with weighted means. With the
+thin SVD ``X~ = U S V^T`` and ``C = U^T Y~``, the weights at penalty a are
+``V diag(s / (s^2 + a)) C`` and
+
+    residual   Y~ - X~ W = (Y~ - U C) + U diag(f) C,          f = a / (s^2 + a)
+    leverage   1 - h_i   = 1 - w_i / sum(w) - |u_i|^2 + sum_j f_j u_ij^2
+
+so that the exact leave-one-out residual of pair i, intercept included, is residual_i / (1 - h_i)
+(Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, eq. 7.64; the term
+``w_i / sum(w)`` is the leverage of the intercept). The two parts are written so that nothing
+cancels: a float32 product per penalty is enough.
+
+The SVD comes from the eigenvectors of the smaller Gram matrix, in float64: about a third of the
+time of an SVD of the rows. It loses directions with a singular value under 3e-6 of the largest,
+which float32 vectors do not carry.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from isthmus._linalg import BLOCK_ROWS, cross_product, eigen_directions, iter_centred, mean_rows
+from isthmus._types import FloatArray
+from isthmus.errors import ParameterError
+from isthmus.maps._fitting import PairedRows
+
+__all__ = ["LeastSquares", "default_penalties", "resolve_penalties"]
+
+GRID_DECADES = (-9.0, 3.0)
+"""The default grid, in powers of ten of the mean squared singular value: from a map that recovers
+an exact linear relation to float32 precision up to one that is shrunk to a thousandth."""
+
+GRID_STEPS_PER_DECADE = 2
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """A decomposed problem; ``decompose`` makes one.
+
+    Attributes
+    ----------
+    pairs : PairedRows
+    mean_source, mean_target : (dim_source,) and (dim_target,) float64
+    singular : (rank,) float64
+        Singular values of the centred, weighted source, largest first.
+    basis : (dim_source, rank) float64
+        Right singular vectors V.
+    coefficients : (rank, dim_target) float64
+        ``C = U^T Y~``.
+    """
+
+    pairs: PairedRows
+    mean_source: FloatArray
+    mean_target: FloatArray
+    singular: FloatArray
+    basis: FloatArray
+    coefficients: FloatArray
+
+    @classmethod
+    def decompose(cls, pairs: PairedRows) -> LeastSquares:
+        """Centre, weigh and decompose the pairs."""
+        weight = pairs.weight
+        mean_source = mean_rows(pairs.source, weight=weight)
+        mean_target = mean_rows(pairs.target, weight=weight)
+        if len(pairs) < pairs.source.shape[1]:
+            parts = _from_rows(pairs, mean_source, mean_target)
+        else:
+            gram = cross_product(pairs.source, mean_x=mean_source, weight=weight)
+            values, basis = eigen_directions(gram)
+            cross = cross_product(
+                pairs.source, pairs.target, mean_x=mean_source, mean_y=mean_target, weight=weight
+            )
+            singular = np.sqrt(values)
+            parts = singular, basis, (basis.T @ cross) / singular[:, None]
+        return cls(pairs, mean_source, mean_target, *parts)
+
+    def weights(self, penalty: float) -> FloatArray:
+        """Return the (dim_source, dim_target) float64 weights at one penalty."""
+        shrunk = self.singular / (self.singular**2 + penalty)
+        return self.basis @ (shrunk[:, None] * self.coefficients)
+
+    @cached_property
+    def left(self) -> FloatArray:
+        """Left singular vectors U (n, rank), float32."""
+        return self._left_and_rest[0]
+
+    @cached_property
+    def rest(self) -> FloatArray:
+        """What no linear map of the source reaches, ``Y~ - U C``: (n, dim_target), float32."""
+        return self._left_and_rest[1]
+
+    @cached_property
+    def _left_and_rest(self) -> tuple[FloatArray, FloatArray]:
+        n, dim_target = self.pairs.target.shape
+        left = np.empty((n, len(self.singular)), dtype=np.float32)
+        rest = np.empty((n, dim_target), dtype=np.float32)
+        weight, start = self.pairs.weight, 0
+        for x, y in zip(
+            iter_centred(self.pairs.source, mean=self.mean_source, weight=weight),
+            iter_centred(self.pairs.target, mean=self.mean_target, weight=weight),
+            strict=True,
+        ):
+            u = x @ self.basis / self.singular
+            left[start : start + len(x)] = u
+            rest[start : start + len(x)] = y - u @ self.coefficients
+            start += len(x)
+        return left, rest
+
+    def slack(self, penalties: FloatArray) -> FloatArray:
+        """Return one minus the leverage of every pair at every penalty: (n, n_penalties)."""
+        weight = self.pairs.weight
+        own = 1 / len(self.pairs) if weight is None else (weight / weight.sum())[:, None]
+        kept = penalties / (self.singular[:, None] ** 2 + penalties) - 1
+        blocks = [
+            self.left[start : start + BLOCK_ROWS].astype(np.float64) ** 2 @ kept
+            for start in range(0, len(self.left), BLOCK_ROWS)
+        ]
+        slack: FloatArray = 1 - own + np.concatenate(blocks)
+        return np.maximum(slack, np.finfo(np.float64).eps)
+
+    def residual(self, penalty: float, rows: slice) -> FloatArray:
+        """Return ``Y~ - X~ W`` at one penalty for a block of rows, float32."""
+        kept = penalty / (self.singular**2 + penalty)
+        shrunk = (kept[:, None] * self.coefficients).astype(np.float32)
+        return self.rest[rows] + self.left[rows] @ shrunk
+
+    def leave_one_out(self, penalties: FloatArray) -> FloatArray:
+        """Return the exact leave-one-out error at every penalty.
+
+        The weighted mean of the squared distance between each target and what the map fitted on the
+        other pairs says of it: (n_penalties,) float64.
+        """
+        slack = self.slack(penalties)
+        total = len(self.pairs) if self.pairs.weight is None else self.pairs.weight.sum()
+        errors = np.zeros(len(penalties))
+        for column, penalty in enumerate(penalties):
+            for start in range(0, len(self.pairs), BLOCK_ROWS):
+                rows = slice(start, start + BLOCK_ROWS)
+                residual = self.residual(float(penalty), rows)
+                squared = np.einsum("ij,ij->i", residual, residual).astype(np.float64)
+                errors[column] += np.sum(squared / slack[rows, column] ** 2)
+        return errors / total
+
+
+def _from_rows(
+    pairs: PairedRows, mean_source: FloatArray, mean_target: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Decompose through the (n, n) Gram matrix: fewer pairs than dimensions."""
+    x = np.concatenate(list(iter_centred(pairs.source, mean=mean_source, weight=pairs.weight)))
+    y = np.concatenate(list(iter_centred(pairs.target, mean=mean_target, weight=pairs.weight)))
+    values, left = eigen_directions(x @ x.T)
+    singular = np.sqrt(values)
+    return singular, x.T @ (left / singular), left.T @ y
+
+
+def default_penalties(problem: LeastSquares) -> FloatArray:
+    """Return 25 penalties, two per decade, around the mean squared singular value."""
+    first, last = GRID_DECADES
+    steps = int((last - first) * GRID_STEPS_PER_DECADE) + 1
+    return float(np.mean(problem.singular**2)) * np.logspace(first, last, steps)
+
+
+def resolve_penalties(
+    problem: LeastSquares, penalty: float | str, penalties: tuple[float, ...] | None
+) -> FloatArray:
+    """Return the penalties to try: one fixed, the caller's grid or the default grid.
+
+    Raises
+    ------
+    ParameterError
+        ``penalty`` is neither a number over zero nor "loo", or the grid holds another thing.
+    """
+    if penalty == "loo":
+        grid = default_penalties(problem) if penalties is None else np.asarray(penalties, float)
+    else:
+        try:
+            grid = np.asarray([float(penalty)])
+        except (TypeError, ValueError):
+            grid = np.asarray([np.nan])
+    if grid.ndim != 1 or not grid.size or not (np.isfinite(grid) & (grid > 0)).all():
+        raise ParameterError(
+            expected="penalty over 0 or 'loo', and a grid of penalties over 0",
+            got=f"penalty={penalty!r}, penalties={penalties!r}",
+            do="pass penalty='loo' and leave the grid out",
+        )
+    return np.sort(grid)

@@ -1,0 +1,66 @@
+"""Every map by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from isthmus.errors import ParameterError, UnknownNameError
+from isthmus.maps.base import Map
+from isthmus.maps.null import Null
+from isthmus.maps.procrustes import Procrustes
+from isthmus.maps.ridge import Ridge
+
+__all__ = ["MAPS", "make", "names"]
+
+MAPS: Mapping[str, type[Map]] = {
+    made.name: made
+    for made in (
+        Null,
+        Procrustes,
+        Ridge,
+    )
+}
+"""Every map, from the most constrained to the most free."""
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all maps, from the most constrained to the most free.
+
+    Examples
+    --------
+    >>> names()[0]
+    'null'
+    """
+    return tuple(MAPS)
+
+
+def make(name: str, **params: Any) -> Map:
+    """Make an unfitted map by its name.
+
+    Parameters
+    ----------
+    name : str
+    **params
+        Of its constructor.
+
+    Raises
+    ------
+    UnknownNameError, ParameterError
+
+    Examples
+    --------
+    >>> make("ridge", penalty=0.1)
+    Ridge(penalty=0.1)
+    """
+    if name not in MAPS:
+        raise UnknownNameError.of("map", name, MAPS)
+    known = sorted(MAPS[name]().get_params())
+    unknown = sorted(set(params) - set(known))
+    if unknown:
+        raise ParameterError(
+            expected=f"parameters of {name} among {', '.join(known) or '(none)'}",
+            got=", ".join(unknown),
+            do="leave them out",
+        )
+    return MAPS[name](**params)
