@@ -15,7 +15,7 @@ from isthmus.evaluate import bootstrap
 __all__ = ["Report", "Value", "ratio_to_oracle", "summarise"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Value:
     """One named value with its 95 % interval and the per-query values that it is the mean of.
 
@@ -39,6 +39,16 @@ class Value:
     def left_out(self) -> int:
         """Count the queries for which the value is undefined."""
         return int(np.isnan(self.per_query).sum())
+
+    def __eq__(self, other: object) -> bool:
+        """Compare every number; undefined equals undefined."""
+        if not isinstance(other, Value):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        """Hash the name; equal values have one name."""
+        return hash(self.name)
 
     def __str__(self) -> str:
         """Say the value with its interval."""

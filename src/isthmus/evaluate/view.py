@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from isthmus._types import FloatArray, IntArray, Metric
 from isthmus._validate import as_matrix, check_pairs
-from isthmus.errors import CountMismatchError
+from isthmus.errors import CountMismatchError, ParameterError
 from isthmus.evaluate.k_means import cluster_count, cluster_rows, ready_rows
 from isthmus.neighbors import Exact, Neighbors
 from isthmus.neighbors.exact import as_excluded
@@ -98,8 +98,8 @@ class View:
         Source rows of the held-out pairs, mapped into the comparison space.
     native : Native
     target, collection : array-like of shape (m, dim) and (n, dim), optional
-        The target side in the comparison space, where the map moves it (both must be given then);
-        the native vectors by default.
+        The target side in the comparison space, where the map moves it; the native vectors by
+        default.
     depth : int, default 10
         Neighbours of the mapped rows to look at.
 
@@ -137,12 +137,7 @@ class View:
         self.native = native
         self.depth = depth
         self.target = native.target if target is None else as_matrix(target, name="target")
-        if collection is None and target is not None:
-            collection = target
-        if collection is None or collection is native.index.database:
-            self.index = native.index
-        else:
-            self.index = Exact(collection, metric=native.metric)
+        self.index = self._index_of(collection)
         if len(self.index) != len(native.index):
             raise CountMismatchError(
                 expected=f"the {len(native.index)} rows of the native collection",
@@ -153,6 +148,20 @@ class View:
         self.mapped = as_matrix(mapped, name="mapped", dim=dim)
         check_pairs(self.mapped, self.target, minimum=1)
         check_pairs(self.mapped, native.target, minimum=1)
+
+    def _index_of(self, collection: npt.ArrayLike | None) -> Exact:
+        native = self.native
+        if collection is None and not np.array_equal(self.target, native.target):
+            if native.index.database is not native.target:
+                raise ParameterError(
+                    expected="the collection in the comparison space, as the target rows are moved",
+                    got="none",
+                    do="carry the collection there too",
+                )
+            collection = self.target
+        if collection is None or collection is native.index.database:
+            return native.index
+        return Exact(collection, metric=native.metric)
 
     @cached_property
     def found(self) -> Neighbors:
