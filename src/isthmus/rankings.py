@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TextIO
 
 import numpy as np
@@ -15,7 +16,7 @@ from isthmus._files import atomic_path
 from isthmus._types import FloatArray, IdArray
 from isthmus.errors import CountMismatchError, InvalidIdError, UnknownFormatError
 
-__all__ = ["Hit", "Ranking"]
+__all__ = ["Hit", "Ranking", "check_run_path", "plain"]
 
 
 @dataclass(frozen=True)
@@ -121,21 +122,25 @@ class Ranking:
             An id with white space, for TREC only: its columns are split at white space.
         """
         path = Path(path)
-        writers = {
-            ".trec": _write_trec,
-            ".run": _write_trec,
-            ".jsonl": _write_jsonl,
-            ".csv": _write_csv,
-        }
-        if path.suffix not in writers:
-            raise UnknownFormatError(
-                expected=f"a run file ending in {', '.join(writers)}", got=path.name, do="rename it"
-            )
+        check_run_path(path)
         with (
             atomic_path(path) as temporary,
             temporary.open("w", encoding="utf-8", newline="") as out,
         ):
-            writers[path.suffix](self, out)
+            WRITERS[path.suffix](self, out)
+
+
+def check_run_path(path: Path) -> None:
+    """Refuse a file whose ending names no format, before anything is searched for it.
+
+    Raises
+    ------
+    UnknownFormatError
+    """
+    if path.suffix not in WRITERS:
+        raise UnknownFormatError(
+            expected=f"a run file ending in {', '.join(WRITERS)}", got=path.name, do="rename it"
+        )
 
 
 def _write_trec(ranking: Ranking, out: TextIO) -> None:
@@ -164,6 +169,11 @@ def _write_csv(ranking: Ranking, out: TextIO) -> None:
     writer.writerow(["query", *Hit.__dataclass_fields__])
     for query_id, hits in ranking:
         writer.writerows([query_id, *plain(hit).values()] for hit in hits)
+
+
+WRITERS = MappingProxyType(
+    {".trec": _write_trec, ".run": _write_trec, ".jsonl": _write_jsonl, ".csv": _write_csv}
+)
 
 
 def plain(hit: Hit) -> dict[str, str | int | float | None]:
