@@ -35,7 +35,7 @@ class SideCoverage:
         most .007).
     neighbor_distance : float
         Median distance of a row to its nearest other row; of the unit vectors for the cosine,
-        Euclidean otherwise.
+        Euclidean otherwise; 0 for a single row.
     covered : float
         Share of the rows that are within that distance of a pair, from 0 to 1; a paired row is.
     hard_pairs : float
@@ -117,7 +117,8 @@ def _measure_side(vectors: VectorSet, pair_rows: IntArray, *, seed: int) -> Side
     # The matrix product rounds: a row that is a pair is at no distance, whatever came out.
     from_pair[np.isin(rows, pair_rows)] = 0
     low, high = hard_range(closeness)
-    median = float(np.median(closeness))
+    known = closeness[np.isfinite(closeness)]
+    median = float(np.median(known)) if len(known) else 0.0
     clusters = _cluster_of(vectors, points, seed=seed)
     return SideCoverage(
         rows=len(vectors),

@@ -216,14 +216,14 @@ def _check_once(source_ids: IdArray, target_ids: IdArray, file: str) -> None:
         texts, where, counts = np.unique(ids, return_inverse=True, return_counts=True)
         if len(texts) == len(ids):
             continue
-        first = texts[counts > 1][0]
+        first = str(texts[counts > 1][0])
         partners = others[ids == first]
-        same = len(set(partners.tolist())) == 1
+        same = len(np.unique(partners)) == 1
         many = int(np.count_nonzero(counts[where] > 1))
         raise DuplicateIdError(
             expected=f"each id once under {side!r} in {file!r}",
             got=(
-                f"{first!r} with {partners[0]!r} {len(partners)} times"
+                f"{first!r} with {name_few(partners[:1])} {len(partners)} times"
                 if same
                 else f"{first!r} with {name_few(np.unique(partners))}"
             )

@@ -132,12 +132,19 @@ def nearest_distance(
 
 
 def find_centroids(points: FloatArray, n: int, *, seed: int) -> FloatArray:
-    """Return the centroids of ``n`` clusters by k-means, float32 of shape (n, dim)."""
+    """Return the centroids of ``n`` clusters by k-means, float32 of shape (n, dim).
+
+    It starts from rows drawn far apart (k-means++, Arthur and Vassilvitskii 2007), so that a small
+    group far from the others gets a centroid of its own.
+    """
     import faiss
 
+    rng = np.random.default_rng(seed)
+    start = _spread(points, [int(rng.integers(len(points)))], n, rng=rng)
     clustering = faiss.Clustering(points.shape[1], n)
     clustering.niter, clustering.seed, clustering.verbose = ROUNDS, seed % 2**31, False
     clustering.min_points_per_centroid = 1  # no warning on stderr for small clusters
+    faiss.copy_array_to_vector(points[start].ravel(), clustering.centroids)
     clustering.train(np.ascontiguousarray(points), faiss.IndexFlatL2(points.shape[1]))
     centroids: FloatArray = faiss.vector_to_array(clustering.centroids).reshape(n, -1)
     return centroids
@@ -151,19 +158,31 @@ def _furthest(points: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
     return _spread(points, [int(rng.integers(len(points)))], n)
 
 
-def _spread(points: FloatArray, chosen: list[int], n: int) -> IntArray:
-    """Add to the chosen rows the one furthest from all of them, until there are ``n``."""
+def _spread(
+    points: FloatArray, chosen: list[int], n: int, *, rng: np.random.Generator | None = None
+) -> IntArray:
+    """Add to the chosen rows the one furthest from all of them, until there are ``n``.
+
+    With ``rng`` the row is drawn with a chance that grows with the square of that distance instead.
+    """
     squares = np.einsum("nd,nd->n", points, points)
     nearest = np.full(len(points), np.inf, dtype=np.float32)
     rows = list(chosen)
     for place in range(n):
         if place >= len(rows):
-            rows.append(int(np.argmax(nearest)))
+            rows.append(int(np.argmax(nearest)) if rng is None else _draw(nearest, rng))
         row = rows[place]
         distance = squares - 2 * (points @ points[row]) + squares[row]
         np.minimum(nearest, np.maximum(distance, 0), out=nearest)
         nearest[row] = -1  # never again, even among equal rows
     return np.array(rows, dtype=np.int64)
+
+
+def _draw(squares: FloatArray, rng: np.random.Generator) -> int:
+    """Draw a row with a chance in proportion to its value; where all are zero, the first free."""
+    chances = np.maximum(squares, 0).astype(np.float64)
+    total = chances.sum()
+    return int(rng.choice(len(chances), p=chances / total) if total else np.argmax(squares))
 
 
 def _central(points: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
@@ -220,7 +239,10 @@ def hard_range(closeness: FloatArray) -> tuple[float, float]:
     >>> hard_range(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
     (0.003, 2.0)
     """
-    return SAME * float(np.median(closeness)), float(np.quantile(closeness, HARD_QUANTILE))
+    known = closeness[np.isfinite(closeness)]
+    if not len(known):  # a single row has no neighbour
+        return 0.0, 0.0
+    return SAME * float(np.median(known)), float(np.quantile(known, HARD_QUANTILE))
 
 
 def _alternate(rows: IntArray, hard: npt.NDArray[np.bool_], rng: np.random.Generator) -> IntArray:

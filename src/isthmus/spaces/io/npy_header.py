@@ -59,7 +59,7 @@ def read_header(
     try:
         version = np.lib.format.read_magic(stream)
         if version not in ((1, 0), (2, 0)):
-            raise ValueError(f"version {version}")  # noqa: TRY301 - told below like the others
+            raise ValueError(f"version {version}")
         read = (
             np.lib.format.read_array_header_1_0
             if version == (1, 0)

@@ -1,0 +1,116 @@
+"""Parquet, ours and others'."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from isthmus.errors import CorruptFileError, InvalidIdError, InvalidVectorsError
+from isthmus.spaces import Space, VectorSet
+
+SPACE = Space(model="m", dim=2)
+IDS = pa.array(["a", "b"])
+ROWS = [[1.0, 2.0], [3.0, 4.0]]
+
+
+def write(path, ids, vectors, **others):
+    pq.write_table(pa.table({"id": ids, "vector": vectors, **others}), path)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.list_(pa.float32()),
+        pa.list_(pa.float64()),
+        pa.list_(pa.float16()),
+        pa.large_list(pa.float32()),
+        pa.list_(pa.float32(), 2),
+        pa.list_(pa.int64()),
+    ],
+)
+@pytest.mark.parametrize("ids", [IDS, IDS.cast(pa.large_string()), IDS.dictionary_encode()])
+def test_what_others_wrote(tmp_path, kind, ids):
+    values = pa.array(np.array(ROWS, np.float16).tolist()).cast(pa.list_(pa.float64()))
+    write(tmp_path / "v.parquet", ids, values.cast(kind), text=pa.array(["x", "y"]))
+    found = VectorSet.load(tmp_path / "v.parquet", space=SPACE)
+    assert (found.ids.tolist(), found.matrix().tolist()) == (["a", "b"], ROWS)
+
+
+def test_whole_numbers_as_ids(tmp_path):
+    write(tmp_path / "v.parquet", pa.array([7, 8]), pa.array(ROWS))
+    assert VectorSet.load(tmp_path / "v.parquet", space=SPACE).ids.tolist() == ["7", "8"]
+
+
+@pytest.mark.parametrize(("dtype", "kind"), [("float16", pa.float16()), ("float32", pa.float32())])
+def test_what_we_wrote_is_read_by_arrow(tmp_path, dtype, kind):
+    VectorSet(["a", "b"], ROWS, SPACE).save(tmp_path / "v.parquet", dtype=dtype)
+    table = pq.read_table(tmp_path / "v.parquet")
+    assert table.schema.field("vector").type.value_type == kind
+    assert table.schema.field("vector").type.list_size == 2
+    assert table["vector"].to_pylist() == ROWS
+    assert json.loads(table.schema.metadata[b"space"])["model"] == "m"
+
+
+def test_many_row_groups(tmp_path, monkeypatch):
+    monkeypatch.setattr("isthmus.spaces.io.parquet.BATCH_ROWS", 3)
+    values = np.arange(1, 21, dtype=np.float32).reshape(10, 2)
+    table = pa.table({"id": [str(row) for row in range(10)], "vector": values.tolist()})
+    pq.write_table(table, tmp_path / "v.parquet", row_group_size=4)
+    found = VectorSet.load(tmp_path / "v.parquet", space=SPACE)
+    assert found.matrix().tolist() == values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("ids", "vectors", "error", "message"),
+    [
+        (IDS, pa.array([[1.0], [1.0, 2.0]]), CorruptFileError, "lists of one length"),
+        (IDS, pa.array([[], []], pa.list_(pa.float32())), CorruptFileError, "an empty list"),
+        (IDS, pa.array([[1.0, None], [1.0, 2.0]]), CorruptFileError, "number in every place"),
+        (IDS, pa.array([[1.0, 2.0], None]), CorruptFileError, "empty cells after row 0"),
+        (IDS, pa.array([1.0, 2.0]), CorruptFileError, "lists of numbers; got type double"),
+        (IDS, pa.array([["x"], ["y"]]), CorruptFileError, "lists of numbers; got type list"),
+        (pa.array([1.0, 2.0]), pa.array(ROWS), CorruptFileError, "'id' as text; got type double"),
+        (pa.array(["a", None]), pa.array(ROWS), InvalidIdError, "None in row 1"),
+        (IDS, pa.array([[1.0, 2.0], [float("nan"), 1.0]]), InvalidVectorsError, "in row 1"),
+        (IDS, pa.array([[1e300, 2.0], [1.0, 1.0]]), InvalidVectorsError, "infinity in row 0"),
+    ],
+)
+def test_the_wrong_columns(tmp_path, ids, vectors, error, message):
+    write(tmp_path / "v.parquet", ids, vectors)
+    with pytest.raises(error, match=message):
+        VectorSet.load(tmp_path / "v.parquet", space=SPACE)
+
+
+def test_missing_columns_are_named(tmp_path):
+    pq.write_table(pa.table({"key": IDS, "embedding": pa.array(ROWS)}), tmp_path / "v.parquet")
+    with pytest.raises(CorruptFileError, match=r"'id' and 'vector'.*columns 'key', 'embedding'"):
+        VectorSet.load(tmp_path / "v.parquet", space=SPACE)
+
+
+def test_widths_that_differ_between_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr("isthmus.spaces.io.parquet.BATCH_ROWS", 1)
+    write(tmp_path / "v.parquet", IDS, pa.array([[1.0, 2.0], [1.0, 2.0, 3.0]]))
+    with pytest.raises(CorruptFileError, match="several lengths, or an empty list, after row 1"):
+        VectorSet.load(tmp_path / "v.parquet", space=SPACE)
+
+
+def test_no_rows(tmp_path):
+    write(tmp_path / "v.parquet", IDS[:0], pa.array(ROWS)[:0])
+    with pytest.raises(CorruptFileError, match="with 1 rows; got 0"):
+        VectorSet.load(tmp_path / "v.parquet", space=SPACE)
+
+
+def test_ids_that_are_not_text(tmp_path):
+    raw = pa.array([b"a", b"\xff"]).view(pa.string())
+    write(tmp_path / "v.parquet", raw, pa.array(ROWS))
+    with pytest.raises(CorruptFileError, match=r"a whole parquet file; got .*utf-8"):
+        VectorSet.load(tmp_path / "v.parquet", space=SPACE)
+
+
+def test_a_broken_space(tmp_path):
+    table = pa.table({"id": IDS, "vector": pa.array(ROWS)}).replace_schema_metadata({"space": "{"})
+    pq.write_table(table, tmp_path / "v.parquet")
+    with pytest.raises(CorruptFileError, match="a space as JSON"):
+        VectorSet.load(tmp_path / "v.parquet")
