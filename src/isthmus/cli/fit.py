@@ -1,0 +1,109 @@
+"""``isthmus fit``: fit a bridge and write it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from isthmus.cli.options import Json, Quiet, Require, Seed, Source, Target
+from isthmus.cli.output import Output, grid
+from isthmus.cli.tables import about_bridge, report_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from isthmus.bridge import Bridge
+
+__all__ = ["fit"]
+
+
+def fit(
+    source: Source,
+    target: Target,
+    *,
+    out: Annotated[
+        Path,
+        typer.Option("--out", metavar="DIR", help="Folder of the bridge.", show_default=False),
+    ],
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            "--pairs",
+            metavar="FILE",
+            help="Pairs of ids, .csv or .parquet with source,target. Default: equal ids.",
+            show_default=False,
+        ),
+    ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            metavar="auto|NAME",
+            help="A map by name, or auto: the most constrained within noise of the best.",
+        ),
+    ] = "auto",
+    require: Require = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    seed: Seed = 0,
+) -> None:
+    """Fit a bridge from A's space to B's.
+
+    It is measured on held-out pairs, beside the null map, and written with its report. Too few
+    pairs, or a map that keeps too little, is a verdict: the bridge is written with it and the exit
+    code is 0, unless --require asks for more.
+    """
+    from isthmus.cli.checks import check_required, warn_of_verdict
+    from isthmus.workflows import fit_bridge
+
+    output = Output("fit", as_json=as_json, quiet=quiet)
+    check_required(require)
+    bridge = fit_bridge(source, target, pairs, method=method, seed=seed, track=output.track)
+    bridge.save(out)
+    warn_of_verdict(bridge, output)
+    if not quiet:
+        output.show(about_bridge(bridge), report_table(bridge.report, title=_title(bridge)))
+        if len(bridge.provenance.candidates) > 1:
+            output.show(_candidates(bridge))
+    output.say(f"Written: {out}")
+    if require is not None:
+        bridge.require(require)
+    output.done(
+        {
+            "path": out,
+            "hash": bridge.hash,
+            "method": bridge.method,
+            "n_pairs": bridge.provenance.n_pairs,
+            "verdict": bridge.verdict.to_dict(),
+            "report": without_rows(bridge),
+            "candidates": list(bridge.provenance.candidates),
+        }
+    )
+
+
+def without_rows(bridge: Bridge) -> dict[str, Any]:
+    """Return the report as JSON values, without those of single rows."""
+    fields: dict[str, Any] = bridge.report.to_dict()
+    for side in ("values", "null", "oracle"):
+        for value in fields[side].values():
+            value.pop("per_query")
+    return fields
+
+
+def _title(bridge: Bridge) -> str:
+    return f"Held-out rows: {bridge.report.n_queries:,}, not among those that the map was fitted on"
+
+
+def _candidates(bridge: Bridge) -> Table:
+    rows = [
+        [
+            str(one["method"]),
+            f"{float(one['nbr_overlap@10']):.3f}",
+            f"{float(one['below_best']['mean']):.3f}",
+            f"{float(one['cos_to_target']):.3f}",
+        ]
+        for one in bridge.provenance.candidates
+    ]
+    return grid(["candidate", "nbr_overlap@10", "below best", "cos_to_target"], rows)

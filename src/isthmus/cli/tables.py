@@ -1,0 +1,88 @@
+"""Tables and sentences that several commands print."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from isthmus.cli.output import facts, grid
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from isthmus.bridge import Bridge
+    from isthmus.evaluate import Report, Value
+
+__all__ = ["about_bridge", "report_table", "say_number", "say_value"]
+
+
+def say_value(value: Value | None) -> str:
+    """Say a value with its interval, where it has one.
+
+    Examples
+    --------
+    >>> from isthmus.evaluate import Value
+    >>> say_value(Value("r2", 0.25, 0.2, 0.3)), say_value(Value("r2", 0.25, *[float("nan")] * 2))
+    ('0.250 [0.200, 0.300]', '0.250')
+    """
+    if value is None or math.isnan(value.mean):
+        return "-"
+    return f"{value.mean:.3f}" if math.isnan(value.low) else str(value)
+
+
+def say_number(number: float, *, digits: int = 3) -> str:
+    """Say a number, and a dash for one that is not known.
+
+    Examples
+    --------
+    >>> say_number(0.25), say_number(float("nan"))
+    ('0.250', '-')
+    """
+    return "-" if math.isnan(number) else f"{number:.{digits}f}"
+
+
+def report_table(report: Report, *, title: str, names: Iterable[str] | None = None) -> Table:
+    """Make a table of values beside the null map and, where it is known, the oracle.
+
+    Preservation comes first, then retrieval, then reconstruction.
+    """
+    shown = sorted(report.values if names is None else names, key=_place)
+    columns = ["measure", "bridge [95 %]", "null map [95 %]"]
+    sides: list[Mapping[str, Value]] = [report.values, report.null]
+    if report.oracle:
+        columns.append("oracle [95 %]")
+        sides.append(report.oracle)
+    rows = [[name, *(say_value(side.get(name)) for side in sides)] for name in shown]
+    return grid(columns, rows, title=title)
+
+
+def about_bridge(bridge: Bridge) -> Table:
+    """Make a table of what a bridge is and what it may be used for."""
+    verdict, provenance = bridge.verdict, bridge.provenance
+    needed = (
+        () if verdict.pairs_needed is None else (("pairs needed", f"{verdict.pairs_needed:,}"),)
+    )
+    return facts(
+        [
+            ("from", str(bridge.source)),
+            ("to", str(bridge.target)),
+            ("verdict", f"{verdict.status}: {verdict.reason}"),
+            ("usable for", ", ".join(verdict.usable_for) or "nothing that was measured"),
+            *needed,
+            ("map", f"{bridge.method}; {verdict.chosen_because}"),
+            ("lands in", f"{bridge.lands_in} space"),
+            ("pairs", f"{provenance.n_pairs:,} ({provenance.source_kind})"),
+            ("hash", bridge.hash[:16]),
+        ]
+    )
+
+
+def _place(name: str) -> tuple[int, str]:
+    from isthmus.evaluate.measures import MEASURES
+
+    order = ("preservation", "retrieval", "hubness", "consistency", "reconstruction")
+    known = MEASURES.get(name.partition("@")[0].partition("/")[0])
+    if known is None:
+        return (0, name)  # retention@10, which the verdict rests on
+    return (1 + order.index(known.family), name)
