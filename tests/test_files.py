@@ -12,12 +12,23 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+def write_set(paths: list[Path]) -> None:
+    with atomic_set(paths) as temporaries:
+        for temporary in temporaries:
+            temporary.write_text("new")
+
+
+def write_and_stop(path: Path) -> None:
+    with atomic_path(path) as temporary:
+        temporary.write_text("new")
+        raise RuntimeError("stop")
+
+
 def test_a_failing_block_leaves_the_old_file_and_no_other(tmp_path: Path):
     path = tmp_path / "a"
     path.write_text("old")
-    with pytest.raises(RuntimeError, match="stop"), atomic_path(path) as temporary:
-        temporary.write_text("new")
-        raise RuntimeError("stop")
+    with pytest.raises(RuntimeError, match="stop"):
+        write_and_stop(path)
     assert path.read_text() == "old"
     assert names(tmp_path) == ["a"]
 
@@ -49,9 +60,8 @@ def test_a_set_with_one_file_that_cannot_move_stays_as_it_was(tmp_path: Path):
     paths[0].write_text("old")
     paths[2].mkdir()
     (paths[2] / "kept").write_text("")
-    with pytest.raises(WriteFailedError, match="'c' is a folder"), atomic_set(paths) as temporaries:
-        for temporary in temporaries:
-            temporary.write_text("new")
+    with pytest.raises(WriteFailedError, match="'c' is a folder"):
+        write_set(paths)
     assert paths[0].read_text() == "old"
     assert names(tmp_path) == ["a", "c"]
     assert names(paths[2]) == ["kept"]
