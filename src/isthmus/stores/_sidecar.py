@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import apsw
 import numpy as np
@@ -157,8 +158,8 @@ def _put_together(
     if not {"levels", "links", "entry"} <= set(tensors) or tensors["entry"].shape != (1,):
         return None
     graph = Graph(
-        levels=tensors["levels"].astype(np.int32, copy=False),
-        links=tensors["links"].astype(np.int32, copy=False),
+        levels=cast("npt.NDArray[np.int32]", tensors["levels"]),
+        links=cast("npt.NDArray[np.int32]", tensors["links"]),
         entry=int(tensors["entry"][0]),
     )
     return Hnsw(vectors, metric=metric, graph=graph)

@@ -166,7 +166,7 @@ class SqliteFile:
         connection = apsw.Connection(str(self.path), flags=flags)
         try:
             self._prepare(connection)
-        except apsw.CantOpenError:
+        except (apsw.CantOpenError, apsw.ReadOnlyError):
             # A write-ahead file in a folder where nothing may be written: read it as it stands.
             connection.close()
             if self._log().exists() and self._log().stat().st_size:

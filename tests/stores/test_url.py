@@ -1,0 +1,80 @@
+"""URLs of stores: what they mean, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isthmus.errors import InputError, ParameterError, UnknownNameError
+from isthmus.stores import resolve_url
+from isthmus.stores._url import StoreUrl
+
+NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
+
+
+def test_three_slashes_are_relative_and_four_absolute():
+    relative = StoreUrl.parse("sqlite:///dir/one.db?collection=docs")
+    absolute = StoreUrl.parse("sqlite:////dir/one.db?collection=docs")
+    assert (relative.file(), absolute.file()) == (Path("dir/one.db"), Path("/dir/one.db"))
+    assert not relative.file().is_absolute()
+    assert absolute.file().is_absolute()
+
+
+def test_a_relative_path_is_read_from_the_folder_of_the_file_that_names_it():
+    url = "sqlite:///dir/one.db?collection=docs&index=hnsw"
+    assert resolve_url(url, "/conf") == "sqlite:////conf/dir/one.db?collection=docs&index=hnsw"
+    absolute = "sqlite:////dir/one.db?collection=docs"
+    assert resolve_url(absolute, "/conf") == absolute
+    assert resolve_url("memory://name?collection=c", "/conf") == "memory://name?collection=c"
+
+
+@settings(derandomize=True, deadline=None, max_examples=50)
+@given(path=NAMES, collection=NAMES.filter(lambda name: len(name) <= 255))
+def test_any_path_and_name_survive_the_url(path, collection):
+    url = StoreUrl("sqlite", "", path, collection, {"index": "hnsw"})
+    again = StoreUrl.parse(str(url), options=("index",))
+    assert (again.path, again.collection, dict(again.options)) == (path, collection, url.options)
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "message"),
+    [
+        ("one.db", InputError, "got 'one.db' with no scheme. Do: write sqlite:///dir"),
+        ("sqlite:one.db?collection=c", InputError, "with no scheme"),
+        (7, InputError, "got '7' with no scheme"),
+        ("sqlite:///one.db", InputError, "with no collection. Do: add .collection=NAME"),
+        ("sqlite:///one.db?collection=", InputError, "with no collection"),
+        ("sqlite:///a#b.db?collection=c", InputError, "with a '#' in it. Do: write it as %23"),
+        ("sqlite:///a.db?collection=c&collection=d", InputError, "the same option twice"),
+        ("sqlite:///%ff.db?collection=c", InputError, "bytes that are not text"),
+        ("sqlite:///a%00.db?collection=c", InputError, "bytes that are not text"),
+        ("sqlite:///a.db?collection=c&indx=hnsw", UnknownNameError, "did you mean 'index'"),
+        (f"sqlite:///a.db?collection={'c' * 256}", ParameterError, r"\(256 characters\)"),
+        ("sqlite:///a.db?collection=%00", ParameterError, "none of them NUL"),
+    ],
+)
+def test_refused(url, kind, message):
+    with pytest.raises(kind, match=message):
+        StoreUrl.parse(url, options=("index", "timeout"))
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("sqlite://one.db?collection=c", "with 'one.db' where the path should begin"),
+        ("sqlite:///?collection=c", "with no path. Do: write sqlite:///relative/file"),
+    ],
+)
+def test_a_file_needs_a_path(url, message):
+    with pytest.raises(InputError, match=message):
+        StoreUrl.parse(url).file()
+
+
+def test_a_password_is_not_shown():
+    with pytest.raises(InputError, match="no collection") as caught:
+        StoreUrl.parse("other://user:secret@host/db")
+    assert "secret" not in str(caught.value)
+    assert "other://***@host/db" in str(caught.value)
