@@ -19,6 +19,7 @@ from isthmus._files import atomic_folder
 from isthmus.bridge.calibration import Calibration
 from isthmus.bridge.format import Tensors, read_tensors, tensor_record, write_tensors
 from isthmus.bridge.manifest import FORMAT, VERSION, Manifest, manifest_hash, parse_manifest
+from isthmus.bridge.preprocessing import describe_preprocessing
 from isthmus.bridge.provenance import Provenance
 from isthmus.bridge.reading import LIMITS, malformed, parse_json, read_limited
 from isthmus.bridge.report_record import (
@@ -29,7 +30,6 @@ from isthmus.bridge.report_record import (
     report_tensors,
 )
 from isthmus.bridge.scope import Scope
-from isthmus.bridge.steps import describe_steps
 from isthmus.bridge.verdict import Verdict
 from isthmus.errors import ArtifactError, IsthmusError, TamperedArtifactError, WriteFailedError
 from isthmus.maps import Compose
@@ -69,7 +69,7 @@ def describe(bridge: Bridge) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]
         "lands_in": bridge.lands_in,
         "paired": bridge.provenance.paired,
         **_describe_verdict(bridge.verdict),
-        "preprocessing": describe_steps(bridge.map),
+        "preprocessing": describe_preprocessing(bridge.map),
         "map": _plain(bridge.map.describe()),
         "null_map_baseline": null_map_baseline(bridge.report),
         "anchor_selection": {

@@ -20,6 +20,7 @@ from isthmus.bridge.calibration import Calibration
 from isthmus.maps import Map
 from isthmus.neighbors import top_k
 from isthmus.neighbors.similarity import Similarity
+from isthmus.spaces import Pairs
 
 __all__ = ["learn_calibration"]
 
@@ -41,13 +42,10 @@ class _Database:
 
 def learn_calibration(
     fitted: Map,
-    X: FloatArray,
-    Y: FloatArray,
+    pairs: Pairs,
     *,
-    metric: Metric,
     collection: FloatArray | None = None,
     collection_rows: IntArray | None = None,
-    sample_weight: FloatArray | None = None,
     seed: int = 0,
     track: Track[int] = silent,
 ) -> Calibration:
@@ -57,16 +55,12 @@ def learn_calibration(
     ----------
     fitted : Map
         Its parameters are used; it is fitted again without each fold.
-    X, Y : FloatArray of shape (n, dim_source) and (n, dim_target)
-        The pairs.
-    metric : {"cosine", "dot", "l2"}
-        Of the target space.
+    pairs : Pairs
     collection : FloatArray of shape (m, dim_target), optional
         Rows to score; the paired target rows where it is not given. Of more than 20,000 rows a
         random 20,000 are used.
     collection_rows : IntArray of shape (n,), optional
         Row of each pair's target in ``collection``, -1 where it is not there.
-    sample_weight : FloatArray of shape (n,), optional
     seed : int, default 0
     track : Track, default silent
 
@@ -76,26 +70,31 @@ def learn_calibration(
         And whatever the map raises.
     """
     rng = np.random.default_rng(seed)
-    database = _choose_rows(Y, collection, collection_rows, rng)
-    fold_of = rng.permutation(len(X)) % FOLDS
-    folds = range(FOLDS if len(X) <= MANY_PAIRS else 1)
-    bridged_metric: Metric = metric if fitted.lands_in == "target" else "cosine"
+    metric = pairs.target_space.metric
+    moved_metric: Metric = metric if fitted.lands_in == "target" else "cosine"
+    database = _choose_rows(pairs.target, collection, collection_rows, rng)
+    fold_of = rng.permutation(len(pairs)) % FOLDS
+    folds = range(FOLDS if len(pairs) <= MANY_PAIRS else 1)
     bridged, native, groups = [], [], []
-    for fold in track(folds, "calibrate", len(folds)):
+    for fold in track(folds, "calibrating", len(folds)):
         held_out = np.flatnonzero(fold_of == fold)[: MAX_QUERIES // len(folds)]
-        if not len(held_out):
-            continue
-        train = fold_of != fold
-        weight = None if sample_weight is None else sample_weight[train]
-        refitted = clone(fitted).fit(X[train], Y[train], sample_weight=weight)
-        mapped, moved = refitted.transform(X[held_out]), refitted.transform_target(database.rows)
-        rows = _draw_rows(mapped, moved, database.own[held_out], bridged_metric, rng)
-        bridged.append(_score(mapped, moved, rows, bridged_metric))
-        native.append(_score(Y[held_out], database.rows, rows, metric))
+        refitted = _fit(fitted, pairs, np.flatnonzero(fold_of != fold))
+        mapped = refitted.transform(pairs.source[held_out])
+        moved = refitted.transform_target(database.rows)
+        rows = _draw_rows(mapped, moved, database.own[held_out], moved_metric, rng)
+        bridged.append(_score(mapped, moved, rows, moved_metric))
+        native.append(_score(pairs.target[held_out], database.rows, rows, metric))
         groups.append(np.repeat(held_out, rows.shape[1]))
     return Calibration.fit(
         np.concatenate(bridged), np.concatenate(native), groups=np.concatenate(groups)
     )
+
+
+def _fit(fitted: Map, pairs: Pairs, rows: IntArray) -> Map:
+    """Fit the same map again on some of the pairs."""
+    weight = None if pairs.weight is None else pairs.weight[rows]
+    again: Map = clone(fitted)
+    return again.fit(pairs.source[rows], pairs.target[rows], sample_weight=weight)
 
 
 def _choose_rows(

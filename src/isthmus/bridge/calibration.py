@@ -41,7 +41,7 @@ class Calibration:
         The native scores that they stand for.
     error_before, error_after : float
         Mean absolute difference from the native score, without and with the curve, on queries that
-        the curve was not learned on.
+        the curve was not learned on. NaN where nothing was measured.
     n_scores : int
         How many scores it was learned on.
 
@@ -58,6 +58,17 @@ class Calibration:
     error_before: float
     error_after: float
     n_scores: int
+
+    @classmethod
+    def identity(cls) -> Self:
+        """Return the curve that changes nothing: for pairs too few to learn one.
+
+        Examples
+        --------
+        >>> Calibration.identity().to_native([0.5]).tolist()
+        [0.5]
+        """
+        return cls(np.zeros(1), np.zeros(1), np.nan, np.nan, 0)
 
     @classmethod
     def fit(cls, bridged: npt.ArrayLike, native: npt.ArrayLike, *, groups: npt.ArrayLike) -> Self:
@@ -108,8 +119,8 @@ class Calibration:
         """Return everything but the knots as plain JSON values."""
         return {
             "method": "isotonic",
-            "error_before": self.error_before,
-            "error_after": self.error_after,
+            "error_before": None if np.isnan(self.error_before) else self.error_before,
+            "error_after": None if np.isnan(self.error_after) else self.error_after,
             "n_scores": self.n_scores,
         }
 
@@ -134,7 +145,11 @@ class Calibration:
                 got=f"{x.dtype} {x.shape} and {y.dtype} {y.shape}",
                 do="ask its maker for a new copy; SPEC.md has the rules",
             )
-        return cls(x, y, fields["error_before"], fields["error_after"], fields["n_scores"])
+        before, after = (
+            np.nan if fields[name] is None else fields[name]
+            for name in ("error_before", "error_after")
+        )
+        return cls(x, y, before, after, fields["n_scores"])
 
 
 def _errors(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from isthmus.bridge.calibration import Calibration
 from isthmus.bridge.scope import INSIDE
 from isthmus.evaluate.report import Report, Value
 from isthmus.spaces import Space
@@ -42,9 +43,6 @@ TEMPLATE = """\
 {pairs_needed}
 ## Held-out numbers
 
-Measured on {n_queries:,} rows that the map was not fitted on; 95 % intervals in brackets. The null
-map does nothing: what it reaches is no merit of the bridge.
-
 {numbers}
 
 ## Spaces
@@ -64,8 +62,7 @@ target rows: {target_kind}.
 - Fitted on rows of kind {source_kind}; rows of another kind are carried too, and flagged.
 - The numbers above hold for rows like the pairs. About {outside:.0%} of such rows lie outside the
   scope; a set with many more outside is another domain, where nothing was measured.
-- Scores through the bridge are not native scores. On held-out rows they differ by {before:.3f} on
-  average, and by {after:.3f} once calibrated.
+- Scores through the bridge are not native scores. {calibrated}
 
 ## Safety
 
@@ -90,10 +87,15 @@ Made {created} with seed {seed}; {versions}.
 Hash: `{hash}`
 """
 
+MEASURED = """\
+Measured on {n_queries:,} rows that the map was not fitted on; 95 % intervals in brackets. The null
+map does nothing: what it reaches is no merit of the bridge.
+"""
+
 
 def write_card(bridge: Bridge) -> str:
     """Return the card as Markdown."""
-    verdict, made, curve = bridge.verdict, bridge.provenance, bridge.calibration
+    verdict, made = bridge.verdict, bridge.provenance
     return TEMPLATE.format(
         source=_text(bridge.source.model),
         target=_text(bridge.target.model),
@@ -105,7 +107,6 @@ def write_card(bridge: Bridge) -> str:
         method=_text(bridge.method),
         chosen_because=_text(verdict.chosen_because) or "it was asked for",
         pairs_needed=_pairs_needed(verdict.pairs_needed),
-        n_queries=bridge.report.n_queries,
         numbers=_numbers(bridge.report),
         spaces=f"{_space('source', bridge.source)}\n{_space('target', bridge.target)}",
         n_pairs=made.n_pairs,
@@ -115,8 +116,7 @@ def write_card(bridge: Bridge) -> str:
         target_kind=_text(made.target_kind),
         coverage=_coverage(made.coverage or {}),
         outside=1 - INSIDE,
-        before=curve.error_before,
-        after=curve.error_after,
+        calibrated=_calibrated(bridge.calibration),
         created=_text(made.created),
         seed=made.seed,
         versions=_text(", ".join(f"{name} {made.libraries[name]}" for name in made.libraries)),
@@ -139,9 +139,22 @@ def _pairs_needed(count: int | None) -> str:
     return "" if count is None else f"- Pairs that would be enough: about {count:,}\n"
 
 
+def _calibrated(curve: Calibration) -> str:
+    if not curve.n_scores:
+        return "Too few pairs to learn a calibration."
+    return (
+        f"On held-out rows they\n  differ by {curve.error_before:.3f} on average, and by "
+        f"{curve.error_after:.3f} once calibrated."
+    )
+
+
 def _numbers(report: Report) -> str:
+    if not report.values:
+        return "There were too few pairs to measure anything."
     oracle = bool(report.oracle)
+    measured = MEASURED.format(n_queries=report.n_queries)
     lines = [
+        measured,
         "| measure | bridge | null map |" + " oracle |" * oracle,
         "|---|---|---|" + "---|" * oracle,
     ]

@@ -1,1 +1,92 @@
-"""A named map on default preprocessing, measured on one held-out fifth: what fit does for now."""
+"""Fitting the parts of a bridge: selection, then calibration and scope for what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from isthmus._progress import Track, silent
+from isthmus._types import FloatArray, IntArray
+from isthmus.bridge.calibrating import learn_calibration
+from isthmus.bridge.calibration import Calibration
+from isthmus.bridge.judgement import FEWEST_PAIRS
+from isthmus.bridge.scope import Scope
+from isthmus.bridge.selection import select
+from isthmus.bridge.verdict import Verdict
+from isthmus.evaluate.report import Report
+from isthmus.maps import Compose
+from isthmus.spaces import Pairs, VectorSet
+
+__all__ = ["Parts", "fit_parts"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """What is fitted: everything of a bridge but its spaces and its origin."""
+
+    map: Compose
+    report: Report
+    verdict: Verdict
+    calibration: Calibration
+    scope: Scope
+    candidates: Sequence[Mapping[str, Any]]
+
+
+def fit_parts(
+    pairs: Pairs,
+    *,
+    method: str = "auto",
+    collection: VectorSet | None = None,
+    seed: int = 0,
+    track: Track[Any] = silent,
+) -> Parts:
+    """Choose and fit a map on the pairs, then learn its calibration and its scope.
+
+    Raises
+    ------
+    TooFewPairsError, DegenerateVectorsError, SpaceMismatchError, UnknownNameError
+    """
+    rows, places = find_in_collection(pairs, collection)
+    chosen = select(
+        pairs, collection=rows, collection_rows=places, method=method, seed=seed, track=track
+    )
+    calibration = Calibration.identity()
+    if len(pairs) >= FEWEST_PAIRS:
+        calibration = learn_calibration(
+            chosen.map,
+            pairs,
+            collection=rows,
+            collection_rows=places,
+            seed=seed,
+            track=track,
+        )
+    scope = Scope.fit(
+        pairs.source,
+        unit_rows=pairs.source_space.metric == "cosine",
+        kind=pairs.source_space.kind,
+    )
+    return Parts(
+        map=chosen.map,
+        report=chosen.report,
+        verdict=chosen.verdict,
+        calibration=calibration,
+        scope=scope,
+        candidates=chosen.candidates,
+    )
+
+
+def find_in_collection(
+    pairs: Pairs, collection: VectorSet | None
+) -> tuple[FloatArray | None, IntArray | None]:
+    """Return the rows of the collection, and the row of each pair's target among them.
+
+    Raises
+    ------
+    SpaceMismatchError
+        A collection of another space than the pairs' targets.
+    """
+    if collection is None:
+        return None, None
+    pairs.target_space.check(collection.space, what="a target collection")
+    return collection.vectors, collection.find(pairs.target_ids)

@@ -108,8 +108,8 @@ class CalibrationRecord(_Record):
     """Bridged scores to native scores; the knots are tensors."""
 
     method: Literal["isotonic"]
-    error_before: float
-    error_after: float
+    error_before: float | None
+    error_after: float | None
     n_scores: Count
 
 

@@ -15,8 +15,8 @@ __all__ = ["describe_report", "flat_metrics", "null_map_baseline", "read_report"
 
 SIDES = ("values", "null", "oracle")
 RECONSTRUCTION = ("cos_to_target", "mse", "r2")
-TOP_1 = ("top1", "retrieval_agreement@1", "nbr_overlap@1")
-AGREEMENT = ("retrieval_agreement@10", "nbr_overlap@10")
+TOP_1 = ("hit@1", "nbr_overlap@1")
+AGREEMENT = ("retrieval_agreement@10",)
 
 
 def describe_report(report: Report) -> dict[str, Any]:

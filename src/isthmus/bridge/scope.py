@@ -19,6 +19,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from isthmus._linalg import affine
 from isthmus._types import FloatArray
 from isthmus._validate import as_matrix
 from isthmus.errors import MalformedArtifactError, TooFewPairsError
@@ -31,7 +32,7 @@ INSIDE = 0.97
 MAX_DIRECTIONS = 32
 ROWS_PER_DIRECTION = 8
 FOLDS = 5
-MIN_PAIRS = 5
+MIN_PAIRS = 2
 ROUNDING = 1e-5
 """Least radius, as a share of the mean squared length: under it there is only float32 rounding."""
 BLOCK_ROWS = 4_096
@@ -77,7 +78,7 @@ class Scope:
         Raises
         ------
         TooFewPairsError
-            Fewer than 5 rows.
+            Fewer than 2 rows.
         """
         taken = _evenly(as_matrix(X, name="X"), MAX_FIT_ROWS)
         rows = _prepared(taken, unit_rows=unit_rows)
@@ -87,8 +88,9 @@ class Scope:
                 expected=f"at least {MIN_PAIRS} pairs to learn a scope", got=f"{n}", do="add pairs"
             )
         left = np.empty(n)
-        for fold in range(FOLDS):
-            held_out = np.arange(n) % FOLDS == fold
+        folds = min(FOLDS, n)
+        for fold in range(folds):
+            held_out = np.arange(n) % folds == fold
             center, directions = _leading(rows[~held_out], k=_count(n, rows.shape[1]))
             left[held_out] = _squared_rest(rows[held_out], center, directions)
         floor = ROUNDING * float(np.square(rows).sum(axis=1).mean())
@@ -120,7 +122,7 @@ class Scope:
     def _outside_block(self, block: FloatArray) -> npt.NDArray[np.bool_]:
         """Compute |x-c|^2 - |(x-c)V|^2 without a copy of the block: one thin product."""
         thin = np.column_stack([self.directions, self.center])
-        products = block @ thin
+        products = affine(block, thin)  # the same numbers for a row in every batch
         lengths = np.einsum("ij,ij->i", block, block)
         scale = np.ones(len(block), np.float32)
         if self.unit_rows:
