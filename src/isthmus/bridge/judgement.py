@@ -76,11 +76,14 @@ def judge(
     # The interval narrows with the root of the pairs; its half width is needed above the target.
     margin = (value.mean - value.low) / 2.0
     needed = curve.pairs_for(min_retention + margin)
+    if n_pairs < curve.dim and (needed is None or needed > MOST_TIMES * n_pairs):
+        # Not every direction has a pair yet: the curve cannot say where it ends.
+        needed = min(curve.dim, MOST_TIMES * n_pairs)
     if needed is not None and needed <= MOST_TIMES * n_pairs:
         needed = max(needed, n_pairs + 1)
         return Verdict(
             status="insufficient_pairs",
-            reason=f"{said}; about {needed} pairs should reach {min_retention:g}",
+            reason=f"{said}; {min_retention:g} takes about {needed} pairs or more",
             usable_for=_uses(report),
             pairs_needed=needed,
             chosen_because=because,
