@@ -1,8 +1,8 @@
 """Closed forms that several rooms share: means, products, rotations, principal axes, whitening.
 
 Row-wise products go through :func:`affine`, so that the numbers of one row do not depend on the
-rows around it. Sums over rows are made in float64, block by block, so that a large matrix is never
-copied whole.
+rows around it (how: `_rowwise.py`). Sums over rows are made in float64, block by block, so that a
+large matrix is never copied whole.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from isthmus._rowwise import affine, in_row_blocks
 from isthmus._types import FloatArray
 
 __all__ = [
     "affine",
     "cross_product",
     "eigen_directions",
+    "in_row_blocks",
     "iter_centred",
     "mean_rows",
     "normalise",
@@ -35,45 +37,6 @@ RANK_TOLERANCE = 1e-11
 Float32 inputs carry rounding noise of about 1e-7 of the largest singular value, so 1e-14 here;
 the float64 sums add about 1e-13. What lies under 1e-11 is noise.
 """
-
-
-def affine(
-    X: FloatArray,
-    weight: FloatArray,
-    bias: FloatArray | None = None,
-    *,
-    scale: float = 1.0,
-) -> FloatArray:
-    """Return ``scale * (X @ weight) + bias`` as float32, in blocks of one fixed shape.
-
-    Parameters
-    ----------
-    X : FloatArray of shape (n, dim_in)
-    weight : FloatArray of shape (dim_in, dim_out)
-    bias : FloatArray of shape (dim_out,), optional
-    scale : float
-
-    Examples
-    --------
-    >>> affine(np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([10.0, 20.0]))
-    array([[11., 22.],
-           [13., 24.]], dtype=float32)
-    """
-    matrix = np.ascontiguousarray(weight, dtype=np.float32)
-    if scale != 1.0:
-        matrix = matrix * np.float32(scale)
-    offset = None if bias is None else np.asarray(bias, dtype=np.float32)
-    rows = 256
-    block = np.zeros((rows, matrix.shape[0]), dtype=np.float32)
-    out = np.empty((len(X), matrix.shape[1]), dtype=np.float32)
-    for start in range(0, len(X), rows):
-        stop = min(start + rows, len(X))
-        block[: stop - start] = X[start:stop]
-        product = block @ matrix
-        out[start:stop] = product[: stop - start]
-    if offset is not None:
-        out += offset
-    return out
 
 
 def normalise(X: FloatArray) -> FloatArray:

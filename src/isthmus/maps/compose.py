@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
+from isthmus._linalg import in_row_blocks
 from isthmus._types import FloatArray
 from isthmus.errors import MalformedArtifactError, UnsupportedOperationError
 from isthmus.maps._fitting import check_fit
@@ -26,9 +27,6 @@ from isthmus.maps.base import LandsIn, Map
 from isthmus.maps.steps import STEPS, Step
 
 __all__ = ["Compose"]
-
-BLOCK_ROWS = 4_096
-"""Rows that go through all the steps at once: what lies between the steps stays small."""
 
 
 class Compose(Map):
@@ -126,14 +124,14 @@ class Compose(Map):
                 mapped = step.inverse_transform(mapped)
             return mapped
 
-        return _in_blocks(carry, source)
+        return in_row_blocks(carry, source)
 
     def transform_target(self, Y: npt.ArrayLike) -> FloatArray:
         """Return target rows as they are, or carry them into the comparison space; float32."""
         target = self._check_target(Y)
         if self.inner_.lands_in == "target":
             return target.astype(np.float32, copy=False)
-        return _in_blocks(
+        return in_row_blocks(
             lambda rows: self.inner_.transform_target(_forward(self.target_steps_, rows)), target
         )
 
@@ -249,17 +247,6 @@ def _forward(steps: Sequence[Step], rows: FloatArray) -> FloatArray:
     for step in steps:
         rows = step.transform(rows)
     return rows
-
-
-def _in_blocks(carry: Any, rows: FloatArray) -> FloatArray:
-    first = carry(rows[:BLOCK_ROWS])
-    if len(rows) <= BLOCK_ROWS:
-        return np.asarray(first)
-    out = np.empty((len(rows), first.shape[1]), dtype=np.float32)
-    out[:BLOCK_ROWS] = first
-    for start in range(BLOCK_ROWS, len(rows), BLOCK_ROWS):
-        out[start : start + BLOCK_ROWS] = carry(rows[start : start + BLOCK_ROWS])
-    return out
 
 
 def _describe_step(step: Step) -> dict[str, Any]:

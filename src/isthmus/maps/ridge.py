@@ -5,7 +5,8 @@ Solves ``min over W, b of sum w |x W + b - y|^2 + a |W|^2``; the bias is not pen
 
 When to use it: with some hundred pairs or more, and where the spaces differ by more than a rotation
 (unequal widths, different training). It reconstructs best and may reorder near-ties; with fewer
-pairs use ``Procrustes``, where few directions of the target can be predicted ``LowRank``. Shapes: (n, dim_source) to (n, dim_target).
+pairs use ``Procrustes``, where few directions of the target can be predicted ``LowRank``. Shapes:
+(n, dim_source) to (n, dim_target).
 References: Hoerl and Kennard (1970); Hastie, Tibshirani and Friedman (2009), eq. 7.64.
 """
 
