@@ -28,8 +28,21 @@ def silent(items: Iterable[T], description: str, total: int) -> Iterator[T]:
     yield from items
 
 
-def track(items: Iterable[T], description: str, total: int) -> Iterator[T]:
+def track(
+    items: Iterable[T], description: str, total: int, *, since: float | None = None
+) -> Iterator[T]:
     """Yield the items; once two seconds have passed, show a bar with rate and time left on stderr.
+
+    Nothing is shown where stderr is not a terminal: a bar in a log file is noise.
+
+    Parameters
+    ----------
+    items : iterable
+    description : str
+    total : int
+    since : float, optional
+        When the two seconds began, by `time.monotonic`; now by default. Work in many short steps
+        counts from its first one.
 
     Examples
     --------
@@ -45,17 +58,19 @@ def track(items: Iterable[T], description: str, total: int) -> Iterator[T]:
         TimeRemainingColumn,
     )
 
-    start = time.monotonic()
+    start = time.monotonic() if since is None else since
+    console = Console(stderr=True)
     bar: Progress | None = None
     try:
         for done, item in enumerate(items):
-            if bar is None and time.monotonic() - start > SHOW_AFTER_SECONDS:
+            late = time.monotonic() - start > SHOW_AFTER_SECONDS
+            if bar is None and late and console.is_terminal:
                 bar = Progress(
                     TextColumn("{task.description}"),
                     BarColumn(),
                     MofNCompleteColumn(),
                     TimeRemainingColumn(),
-                    console=Console(stderr=True),
+                    console=console,
                     transient=True,
                 )
                 bar.start()
