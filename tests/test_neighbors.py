@@ -159,6 +159,15 @@ def test_l2_far_from_the_origin_keeps_its_precision(offset):
     np.testing.assert_allclose(found.scores, scores, rtol=1e-6)
 
 
+def test_l2_queries_far_outside_the_database():
+    database, queries = gaussian(400, 12, 21), 200.0 * gaussian(30, 12, 22)
+    for index in (Exact(database, metric="l2"), Hnsw(database, metric="l2")):
+        found = index.search(queries, k=5)
+        rows, scores = slow_top_k(queries, database, k=5, metric="l2")
+        assert (found.rows == rows).mean() > (0.99 if isinstance(index, Exact) else 0.9)
+        np.testing.assert_allclose(found.scores[:, 0], scores[:, 0], rtol=1e-4)
+
+
 def test_dot_with_one_huge_row_still_orders_the_small_ones():
     database = gaussian(300, 16, 9) * np.float32(1e-6)
     database[7] = 1e6

@@ -36,6 +36,12 @@ def test_equal_rows_make_one_cluster_without_complaint():
     assert inertia == pytest.approx(0.0, abs=1e-12)
 
 
+def test_a_cluster_that_empties_keeps_its_centre():
+    # The second centre starts on the first one and wins no row; at 0 it would win the last row.
+    labels, _ = cluster_from(np.array([[10.0], [10.0], [16.0], [4.0]]), np.array([0, 1]))
+    assert labels.tolist() == [0, 0, 0, 0]
+
+
 def test_default_number_of_clusters():
     assert [cluster_count(rows) for rows in (1, 2, 10, 100, 1000)] == [1, 2, 2, 7, 20]
 

@@ -203,7 +203,7 @@ def view_of(
 
 def without_own(found: Neighbors, own_rows: IntArray, *, keep: int) -> Neighbors:
     """Drop each query's own row, close the gap, and keep at most ``keep`` neighbours."""
-    mine = found.rows == np.where(own_rows < 0, -2, own_rows)[:, None]
+    mine = found.rows == own_rows[:, None]
     order = np.argsort(mine, axis=1, kind="stable")
     rows = np.take_along_axis(np.where(mine, -1, found.rows), order, axis=1)
     scores = np.take_along_axis(np.where(mine, np.nan, found.scores), order, axis=1)
