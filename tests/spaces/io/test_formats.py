@@ -154,6 +154,14 @@ def test_a_full_disk_at_the_last_byte(tmp_path, make_set, small_disk, suffix):
 
 
 @every_format
+def test_others_may_read_the_files_as_the_umask_says(tmp_path, make_set, suffix):
+    (tmp_path / "plain").touch()
+    make_set().save(tmp_path / f"v{suffix}")
+    modes = {path.stat().st_mode for path in tmp_path.iterdir()}
+    assert len(modes) == 1
+
+
+@every_format
 def test_a_missing_folder(tmp_path, make_set, suffix):
     with pytest.raises(WriteFailedError, match="that the folder exists"):
         make_set().save(tmp_path / "missing" / f"v{suffix}")

@@ -95,8 +95,11 @@ def _open_sink(plan: Plan) -> Iterator[_Sink]:
             "ids": np.frombuffer(b"".join(sink.ids), dtype=np.uint8),
             "id_ends": np.cumsum([len(text) for text in sink.ids], dtype=np.int64),
         }
+        temporary.touch()
+        mode = temporary.stat().st_mode
         try:
             save_file(tensors, temporary, metadata={"space": dump_space(plan.space)})
+            temporary.chmod(mode)  # the library's files can be read by their owner alone
         except SafetensorError as error:
             raise WriteFailedError(
                 expected=f"to write {plan.path.name!r}",
