@@ -24,6 +24,7 @@ __all__ = [
     "normalise",
     "orthogonal_procrustes",
     "pca",
+    "row_lengths",
     "semi_orthogonal",
     "whitening",
 ]
@@ -39,6 +40,28 @@ the float64 sums add about 1e-13. What lies under 1e-11 is noise.
 """
 
 
+IDENTITY_NUDGE = 1e-12
+"""Share of the norm of a cross-product that is added along the identity before its SVD."""
+
+
+def row_lengths(X: FloatArray) -> FloatArray:
+    """Return the Euclidean length of every row of a float32 matrix: (n,) float32.
+
+    Each row is summed alone, in one order: no number depends on the other rows.
+    """
+    out = np.empty(len(X), dtype=np.float32)
+    for start in range(0, len(X), BLOCK_ROWS):
+        block = X[start : start + BLOCK_ROWS]
+        with np.errstate(over="ignore", under="ignore"):
+            squares = np.square(block).sum(axis=1)
+        lost = ~((squares > 1e-30) & (squares < 1e30))
+        if lost.any():  # float32 squares of very small or large numbers are 0 or infinite
+            squares = squares.astype(np.float64)
+            squares[lost] = np.square(block[lost].astype(np.float64)).sum(axis=1)
+        out[start : start + BLOCK_ROWS] = np.sqrt(squares)
+    return out
+
+
 def normalise(X: FloatArray) -> FloatArray:
     """Return rows of length one as float32; rows of zeros stay zeros.
 
@@ -52,15 +75,9 @@ def normalise(X: FloatArray) -> FloatArray:
     array([[0.6, 0.8],
            [0. , 0. ]], dtype=float32)
     """
-    out = np.array(X, dtype=np.float32)
-    for start in range(0, len(out), BLOCK_ROWS):
-        block = out[start : start + BLOCK_ROWS]
-        # Scaled by the largest entry first: the square of 1e-30 would be lost in float32.
-        largest = np.abs(block).max(axis=1, keepdims=True)
-        block /= np.where(largest > 0, largest, 1)
-        length = np.sqrt(np.einsum("ij,ij->i", block, block, dtype=np.float64))[:, None]
-        block /= np.where(length > 0, length, 1).astype(np.float32)
-    return out
+    rows = np.asarray(X, dtype=np.float32)
+    length = row_lengths(rows)[:, None]
+    return rows / np.where(length > 0, length, np.float32(1))
 
 
 def mean_rows(X: FloatArray, *, weight: FloatArray | None = None) -> FloatArray:
@@ -151,7 +168,9 @@ def eigen_directions(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
 def semi_orthogonal(cross: FloatArray) -> FloatArray:
     """Return the matrix with orthonormal rows or columns that is nearest to ``cross``.
 
-    The orthogonal factor of the polar decomposition: ``U V^T`` from the SVD ``U S V^T``.
+    The orthogonal factor of the polar decomposition: ``U V^T`` from the SVD ``U S V^T``. In
+    directions of which ``cross`` says nothing, the answer is the nearest to the identity that the
+    other directions leave.
 
     Parameters
     ----------
@@ -164,7 +183,9 @@ def semi_orthogonal(cross: FloatArray) -> FloatArray:
     """
     from scipy.linalg import svd
 
-    left, _, right = svd(cross, full_matrices=False, check_finite=False)
+    # Too small to move a direction that float32 pairs determine, large enough against rounding.
+    nudge = IDENTITY_NUDGE * np.linalg.norm(cross) * np.eye(*cross.shape)
+    left, _, right = svd(cross + nudge, full_matrices=False, check_finite=False)
     return np.asarray(left @ right)
 
 

@@ -29,7 +29,7 @@ from isthmus._types import FloatArray
 from isthmus.errors import ParameterError
 from isthmus.maps._fitting import PairedRows
 
-__all__ = ["LeastSquares", "default_penalties", "resolve_penalties"]
+__all__ = ["LeastSquares", "LeaveOneOut", "default_penalties", "resolve_penalties"]
 
 GRID_DECADES = (-9.0, 3.0)
 """The default grid, in powers of ten of the mean squared singular value: from a map that recovers
@@ -84,67 +84,91 @@ class LeastSquares:
         shrunk = self.singular / (self.singular**2 + penalty)
         return self.basis @ (shrunk[:, None] * self.coefficients)
 
-    @cached_property
-    def left(self) -> FloatArray:
-        """Left singular vectors U (n, rank), float32."""
-        return self._left_and_rest[0]
-
-    @cached_property
-    def rest(self) -> FloatArray:
-        """What no linear map of the source reaches, ``Y~ - U C``: (n, dim_target), float32."""
-        return self._left_and_rest[1]
-
-    @cached_property
-    def _left_and_rest(self) -> tuple[FloatArray, FloatArray]:
+    def leave_one_out(self, penalties: FloatArray) -> LeaveOneOut:
+        """Go over the rows once and keep what every penalty needs."""
         n, dim_target = self.pairs.target.shape
+        weight = self.pairs.weight
         left = np.empty((n, len(self.singular)), dtype=np.float32)
         rest = np.empty((n, dim_target), dtype=np.float32)
-        weight, start = self.pairs.weight, 0
+        slack = np.empty((n, len(penalties)))
+        own = np.full(n, 1 / n) if weight is None else weight / weight.sum()
+        removed = _kept(self.singular, penalties) - 1
+        start = 0
         for x, y in zip(
             iter_centred(self.pairs.source, mean=self.mean_source, weight=weight),
             iter_centred(self.pairs.target, mean=self.mean_target, weight=weight),
             strict=True,
         ):
+            rows = slice(start, start + len(x))
             u = x @ self.basis / self.singular
-            left[start : start + len(x)] = u
-            rest[start : start + len(x)] = y - u @ self.coefficients
+            left[rows] = u
+            rest[rows] = y - u @ self.coefficients
+            slack[rows] = 1 - own[rows, None] + u**2 @ removed
             start += len(x)
-        return left, rest
+        # A pair that alone decides its own fitted value has slack 0: it must not divide by it.
+        return LeaveOneOut(self, penalties, left, rest, np.maximum(slack, SMALLEST_SLACK))
 
-    def slack(self, penalties: FloatArray) -> FloatArray:
-        """Return one minus the leverage of every pair at every penalty: (n, n_penalties)."""
-        weight = self.pairs.weight
-        own = 1 / len(self.pairs) if weight is None else (weight / weight.sum())[:, None]
-        kept = penalties / (self.singular[:, None] ** 2 + penalties) - 1
-        blocks = [
-            self.left[start : start + BLOCK_ROWS].astype(np.float64) ** 2 @ kept
-            for start in range(0, len(self.left), BLOCK_ROWS)
-        ]
-        slack: FloatArray = 1 - own + np.concatenate(blocks)
-        return np.maximum(slack, np.finfo(np.float64).eps)
 
-    def residual(self, penalty: float, rows: slice) -> FloatArray:
+SMALLEST_SLACK = 1e-12
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """Exact leave-one-out residuals at every penalty of a grid.
+
+    Attributes
+    ----------
+    penalties : (n_penalties,) float64
+    left : (n, rank) float32
+        Left singular vectors U.
+    rest : (n, dim_target) float32
+        What no linear map of the source reaches, ``Y~ - U C``.
+    slack : (n, n_penalties) float64
+        One minus the leverage.
+    """
+
+    problem: LeastSquares
+    penalties: FloatArray
+    left: FloatArray
+    rest: FloatArray
+    slack: FloatArray
+
+    def residual(self, place: int, rows: slice) -> FloatArray:
         """Return ``Y~ - X~ W`` at one penalty for a block of rows, float32."""
-        kept = penalty / (self.singular**2 + penalty)
-        shrunk = (kept[:, None] * self.coefficients).astype(np.float32)
+        kept = _kept(self.problem.singular, self.penalties[place])
+        shrunk = (kept * self.problem.coefficients).astype(np.float32)
         return self.rest[rows] + self.left[rows] @ shrunk
 
-    def leave_one_out(self, penalties: FloatArray) -> FloatArray:
-        """Return the exact leave-one-out error at every penalty.
+    @cached_property
+    def errors(self) -> FloatArray:
+        """Error at every penalty: (n_penalties,) float64.
 
         The weighted mean of the squared distance between each target and what the map fitted on the
-        other pairs says of it: (n_penalties,) float64.
+        other pairs says of it.
         """
-        slack = self.slack(penalties)
-        total = len(self.pairs) if self.pairs.weight is None else self.pairs.weight.sum()
-        errors = np.zeros(len(penalties))
-        for column, penalty in enumerate(penalties):
-            for start in range(0, len(self.pairs), BLOCK_ROWS):
-                rows = slice(start, start + BLOCK_ROWS)
-                residual = self.residual(float(penalty), rows)
+        errors = np.zeros(len(self.penalties))
+        for place in range(len(errors)):
+            for rows in self.blocks():
+                residual = self.residual(place, rows)
                 squared = np.einsum("ij,ij->i", residual, residual).astype(np.float64)
-                errors[column] += np.sum(squared / slack[rows, column] ** 2)
-        return errors / total
+                errors[place] += np.sum(squared / self.slack[rows, place] ** 2)
+        weight = self.problem.pairs.weight
+        return errors / (len(self.left) if weight is None else weight.sum())
+
+    @property
+    def best(self) -> int:
+        """Place of the penalty of least error; of equals the largest, the more constrained map."""
+        return len(self.errors) - 1 - int(np.argmin(self.errors[::-1]))
+
+    def blocks(self) -> list[slice]:
+        """Return the blocks of rows."""
+        return [slice(at, at + BLOCK_ROWS) for at in range(0, len(self.left), BLOCK_ROWS)]
+
+
+def _kept(singular: FloatArray, penalties: FloatArray) -> FloatArray:
+    """Return ``a / (s^2 + a)``, the share that a penalty takes away: (rank, n_penalties)."""
+    squared = singular[:, None] ** 2
+    return np.asarray(penalties / (squared + penalties))
 
 
 def _from_rows(

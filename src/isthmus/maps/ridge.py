@@ -102,12 +102,10 @@ class Ridge(Map):
         pairs = check_fit(X, Y, sample_weight)
         problem = LeastSquares.decompose(pairs)
         grid = resolve_penalties(problem, self.penalty, self.penalties)
+        best, self.penalties_, self.loo_errors_ = 0, np.zeros(0), np.zeros(0)
         if self.penalty == "loo":
-            self.penalties_, self.loo_errors_ = grid, problem.leave_one_out(grid)
-            # The largest penalty among equals: the more constrained map.
-            best = len(grid) - 1 - int(np.argmin(self.loo_errors_[::-1]))
-        else:
-            self.penalties_, self.loo_errors_, best = np.zeros(0), np.zeros(0), 0
+            left_out = problem.leave_one_out(grid)
+            best, self.penalties_, self.loo_errors_ = left_out.best, grid, left_out.errors
         self.penalty_ = np.asarray(grid[best])
         weight = problem.weights(float(grid[best]))
         self.weight_ = weight.astype(np.float32)

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from isthmus._linalg import affine, mean_rows, normalise, pca, whitening
+from isthmus._linalg import affine, mean_rows, normalise, pca, row_lengths, whitening
 from isthmus._types import FloatArray
 from isthmus._validate import as_matrix, check_nonzero, check_spread, check_weight
 from isthmus.errors import ParameterError
@@ -130,7 +130,7 @@ class Normalise(Step):
 
     def _learn(self, X: FloatArray, weight: FloatArray | None) -> None:
         check_nonzero(X, name="X")
-        lengths = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
+        lengths = row_lengths(X.astype(np.float32, copy=False)).astype(np.float64)
         self.length_ = np.asarray(np.average(lengths, weights=weight))
 
     def _forward(self, X: FloatArray) -> FloatArray:
