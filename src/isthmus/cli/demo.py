@@ -48,8 +48,8 @@ def demo(
     seconds = time.perf_counter() - start
     output.show(_table(result))
     output.show(*_sentences(result))
-    output.say(_next(result.folder))
-    output.say(f"Done in {seconds:.1f} s.")
+    output.say(f"Done in {seconds:.1f} s. Everything is in {result.folder}. Try next:", "")
+    output.say(*_next(result.folder))
     output.done({**result.to_dict(), "seconds": seconds})
 
 
@@ -75,12 +75,14 @@ def _sentences(result: DemoResult) -> list[str]:
         ("one-two", "two-one"), result.methods, (result.to_spoke, result.to_hub), strict=True
     )
     return [
-        "Time: search and ranking of all queries in one batch, without encoding them.",
+        "Queries are encoded by one model, or where it says so by both. Oracle: every document in",
+        "one store, embedded by one model. Time: search and ranking of all queries in one batch,",
+        "without encoding them.",
         *(f"Bridge {name}: {method}, {verdict.status}." for name, method, verdict in named),
     ]
 
 
-def _next(folder: Path) -> str:
+def _next(folder: Path) -> tuple[str, ...]:
     from shlex import quote
 
     at = quote(str(folder))
@@ -88,16 +90,11 @@ def _next(folder: Path) -> str:
     queries = f"{at}/queries.minilm-l6.npz"
     native = f"--target-queries {at}/queries.mpnet.npz"
     judged = f"--qrels {at}/qrels.tsv"
-    lines = (
-        "",
-        f"Everything is in {at}. Try next:",
-        "",
+    return (
         f"isthmus info {at}/bridges/one-two",
         f"isthmus search {at}/federation.toml --query-vectors {queries} --out {at}/run.trec",
         f"isthmus inspect {documents}",
         f"isthmus fit {documents} --pairs {at}/pairs.csv --out {at}/my-bridge",
         f"isthmus evaluate {at}/my-bridge {documents} --queries {queries} {native} {judged}",
         f"isthmus apply {at}/my-bridge {at}/documents.minilm-l6.npz --out {at}/carried.npz",
-        "",
     )
-    return "\n".join(lines)

@@ -12,10 +12,15 @@ from isthmus.cli.output import Output
 from isthmus.cli.tables import report_table, say_value
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from isthmus.bridge import Bridge
     from isthmus.workflows import Evaluation
 
 __all__ = ["evaluate"]
+
+K = 10
+OF_QUERIES = f"nbr_overlap@{K} of queries"
 
 
 def evaluate(
@@ -88,9 +93,7 @@ def evaluate(
     )
     for note in result.notes:
         output.warn(note)
-    output.show(report_table(result, title=_title(result)))
-    if result.n_queries:
-        output.say(_promise(fitted, result))
+    output.show(*_held_out(fitted, result), *_queries(result))
     fields = result.to_dict()
     for side in ("values", "null", "oracle"):
         for value in fields[side].values():
@@ -98,19 +101,38 @@ def evaluate(
     output.done({**fields, "verdict": fitted.verdict.to_dict()})
 
 
-def _title(result: Evaluation) -> str:
-    parts = [f"{result.n_queries:,} held-out rows"] if result.n_queries else []
-    if result.judged:
-        parts.append(f"{result.judged:,} judged queries over {result.searched:,} documents")
-    return "; ".join(parts)
-
-
-def _promise(bridge: Bridge, result: Evaluation) -> str:
-    """Put what the bridge reported when it was fitted beside what was measured now."""
+def _held_out(bridge: Bridge, result: Evaluation) -> list[Table | str]:
+    """Show the held-out rows, and what the bridge promised when it was fitted."""
+    if not result.n_queries:
+        return []
+    names = [name for name in result.values if not _is_of_queries(name)]
+    table = report_table(result, title=f"{result.n_queries:,} held-out rows", names=names)
     reported = bridge.report.values.get("retention@10")
     if reported is None:
-        return "The bridge made no promise: too few pairs to hold any out."
-    return (
-        f"Top-10 retention: the bridge reports {say_value(reported)}; "
-        f"measured here {say_value(result.values['nbr_overlap@10'])}."
+        return [table, "The bridge made no promise: there were too few pairs to hold any out."]
+    measured = say_value(result.values["nbr_overlap@10"])
+    return [
+        table,
+        f"Top-10 retention: {say_value(reported)} reported; {measured} measured here.",
+    ]
+
+
+def _queries(result: Evaluation) -> list[Table | str]:
+    """Show what the queries keep and find, beside the oracle where it is known."""
+    shown: list[Table | str] = []
+    if OF_QUERIES in result.values:
+        shown.append(report_table(result, title="Queries", names=[OF_QUERIES]))
+    if result.judged:
+        title = f"{result.judged:,} judged queries over {result.searched:,} documents"
+        names = [f"nDCG@{K}", f"Recall@{K}"]
+        shown.append(report_table(result, title=title, names=names, oracle=bool(result.oracle)))
+    shown.extend(
+        f"Of the oracle's {name} the bridge keeps {say_value(result.values[f'{name}/oracle'])}, "
+        f"the null map {say_value(result.null[f'{name}/oracle'])}."
+        for name in result.oracle
     )
+    return shown
+
+
+def _is_of_queries(name: str) -> bool:
+    return name == OF_QUERIES or name.startswith(("nDCG@", "Recall@"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,11 +40,14 @@ class Output:
         self.as_json = as_json
         self.quiet = quiet
         self._warnings: list[str] = []
+        self._since = time.monotonic()
 
     @property
     def track(self) -> Track[Any]:
         """Progress on stderr for work over two seconds, unless nobody wants it."""
-        return silent if self.quiet or self.as_json else track
+        if self.quiet or self.as_json:
+            return silent
+        return functools.partial(track, since=self._since)
 
     def warn(self, text: str) -> None:
         """Say what the user should know: on stderr, or in the envelope."""
@@ -50,10 +55,10 @@ class Output:
         if not (self.quiet or self.as_json):
             sys.stderr.write(f"note: {one_line(text)}\n")
 
-    def say(self, text: str) -> None:
+    def say(self, *lines: str) -> None:
         """Say what was done; nothing with ``--quiet`` or ``--json``."""
         if not (self.quiet or self.as_json):
-            self.show(text)
+            self.show(*lines)
 
     def show(self, *items: Table | str) -> None:
         """Print tables and lines to stdout; nothing with ``--json``."""

@@ -28,6 +28,8 @@ def say_value(value: Value | None) -> str:
     """
     if value is None or math.isnan(value.mean):
         return "-"
+    if value.name == "mse":  # a mean over columns: small where rows have unit length
+        return f"{value.mean:.2g} [{value.low:.2g}, {value.high:.2g}]"
     return f"{value.mean:.3f}" if math.isnan(value.low) else str(value)
 
 
@@ -42,15 +44,17 @@ def say_number(number: float, *, digits: int = 3) -> str:
     return "-" if math.isnan(number) else f"{number:.{digits}f}"
 
 
-def report_table(report: Report, *, title: str, names: Iterable[str] | None = None) -> Table:
-    """Make a table of values beside the null map and, where it is known, the oracle.
+def report_table(
+    report: Report, *, title: str, names: Iterable[str] | None = None, oracle: bool = False
+) -> Table:
+    """Make a table of values beside the null map and, when asked, the oracle.
 
-    Preservation comes first, then retrieval, then reconstruction.
+    Preservation comes first, reconstruction last.
     """
     shown = sorted(report.values if names is None else names, key=_place)
     columns = ["measure", "bridge [95 %]", "null map [95 %]"]
     sides: list[Mapping[str, Value]] = [report.values, report.null]
-    if report.oracle:
+    if oracle:
         columns.append("oracle [95 %]")
         sides.append(report.oracle)
     rows = [[name, *(say_value(side.get(name)) for side in sides)] for name in shown]

@@ -1,0 +1,23 @@
+"""The verbs: what a user does, one function each."""
+
+from isthmus.workflows.apply_bridge import Applied, apply_bridge
+from isthmus.workflows.demo import DemoResult, demo
+from isthmus.workflows.evaluate_bridge import Evaluation, evaluate_bridge
+from isthmus.workflows.fit_bridge import fit_bridge
+from isthmus.workflows.inspect import Inspection, PairInspection, SetInspection, inspect
+from isthmus.workflows.search import search
+
+__all__ = [
+    "Applied",
+    "DemoResult",
+    "Evaluation",
+    "Inspection",
+    "PairInspection",
+    "SetInspection",
+    "apply_bridge",
+    "demo",
+    "evaluate_bridge",
+    "fit_bridge",
+    "inspect",
+    "search",
+]

@@ -1,0 +1,33 @@
+"""Files that stand in for the objects they hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from isthmus.spaces import Qrels, VectorSet
+from isthmus.spaces.io import format_of
+
+__all__ = ["open_qrels", "open_vectors"]
+
+
+def open_vectors(vectors: VectorSet | Path | str) -> VectorSet:
+    """Return a set, read from its file where a path was given; it stays on disk where it can.
+
+    Raises
+    ------
+    MissingFileError, UnknownFormatError, CorruptFileError, InputError
+    """
+    if isinstance(vectors, VectorSet):
+        return vectors
+    path = Path(vectors)
+    return VectorSet.load(path, memory_map=format_of(path).memory_maps)
+
+
+def open_qrels(qrels: Qrels | Path | str) -> Qrels:
+    """Return judgements, read from their file where a path was given.
+
+    Raises
+    ------
+    MissingFileError, CorruptFileError
+    """
+    return qrels if isinstance(qrels, Qrels) else Qrels.load(qrels)

@@ -1,0 +1,206 @@
+"""Measure a bridge on rows and queries that it was not fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from isthmus.bridge import Bridge, ScopeReport
+from isthmus.errors import EmptyInputError
+from isthmus.evaluate import Report
+from isthmus.spaces import Pairs, Qrels, VectorSet
+from isthmus.workflows._evaluating import (
+    Asked,
+    Measured,
+    Sides,
+    hold_out,
+    measure_held_out,
+    measure_run_of,
+)
+from isthmus.workflows._opening import open_vectors
+
+__all__ = ["Evaluation", "evaluate_bridge"]
+
+USUAL_OUTSIDE = 0.1
+"""Share outside the scope beyond which it is said; about .03 is usual."""
+
+
+@dataclass(frozen=True)
+class Evaluation(Report):
+    """A report, with what it was measured on.
+
+    Parameters
+    ----------
+    shared : int
+        Pairs of the two sets.
+    fitted : int
+        How many of them the bridge was fitted on; they are left out.
+    n_queries : int
+        Held-out rows that were measured, at most 2,000 drawn by seed; 0 where none is left.
+    judged : int
+        Queries with a relevant document among those searched.
+    searched : int
+        Documents that the judged queries searched: the target set without those that the bridge was
+        fitted on.
+    rows_scope, queries_scope : ScopeReport, optional
+        How many of the held-out rows and of the queries lie outside the scope.
+    notes : tuple of str
+        What should be known before the numbers are believed.
+    """
+
+    shared: int = 0
+    fitted: int = 0
+    judged: int = 0
+    searched: int = 0
+    rows_scope: ScopeReport | None = None
+    queries_scope: ScopeReport | None = None
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        scopes = {
+            name: None if scope is None else {**vars(scope), "share_outside": scope.share_outside}
+            for name, scope in (("rows", self.rows_scope), ("queries", self.queries_scope))
+        }
+        counts = {name: getattr(self, name) for name in ("shared", "fitted", "judged", "searched")}
+        return {**super().to_dict(), **counts, "scope": scopes, "notes": list(self.notes)}
+
+
+def evaluate_bridge(
+    bridge: Bridge | Path | str,
+    source: VectorSet | Path | str,
+    target: VectorSet | Path | str,
+    pairs: Pairs | Path | str | None = None,
+    *,
+    queries: VectorSet | Path | str | None = None,
+    target_queries: VectorSet | Path | str | None = None,
+    qrels: Qrels | Path | str | None = None,
+    seed: int = 0,
+) -> Evaluation:
+    """Measure a bridge, beside the null map and, where it is known, the oracle.
+
+    Preservation and reconstruction come from pairs that the bridge was not fitted on: it keeps
+    hashes of its pairs' ids, and a pair with either id among them is left out. Neighbours are
+    looked for in the whole target set.
+
+    Parameters
+    ----------
+    bridge : Bridge, or path of its folder
+    source, target : VectorSet, or path of its file
+        Sets of the bridge's spaces that share objects.
+    pairs : Pairs, or path of a file with ``source,target``, optional
+        By default the rows with equal ids.
+    queries : VectorSet or path, optional
+        In the source space, to search the target set through the bridge.
+    target_queries : VectorSet or path, optional
+        The same queries encoded by the target's model: the oracle.
+    qrels : Qrels or path, optional
+        Gives ``nDCG@10`` and ``Recall@10`` of the queries, and their ratio to the oracle.
+    seed : int, default 0
+        Of draws for intervals, and of the rows where there are more than 2,000.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    SpaceMismatchError, WrongDirectionError
+        Sets of other spaces than the bridge's.
+    EmptyInputError
+        Nothing to measure: every pair was fitted on, and there are no queries.
+    ParameterError
+        Queries without judgements and without the oracle's queries, or the other way round.
+    FileError, ArtifactError, UnknownIdError
+    """
+    fitted = bridge if isinstance(bridge, Bridge) else Bridge.load(bridge)
+    sides = Sides(fitted, open_vectors(source), open_vectors(target), seed)
+    shared = _pair(sides, pairs)
+    asked = Asked.open(fitted, queries, target_queries, qrels)
+    held_out, n_fitted = hold_out(fitted, shared, seed=seed)
+    if held_out is None and asked is None:
+        raise _nothing_held_out(shared)
+    measured, judged, searched = Measured(), 0, 0
+    if held_out is not None:
+        measure_held_out(sides, held_out, measured)
+    if asked is not None:
+        judged, searched = measure_run_of(sides, asked, measured)
+    evaluation = Evaluation(
+        values=measured.values,
+        null=measured.null,
+        oracle=measured.oracle,
+        n_queries=0 if held_out is None else len(held_out),
+        shared=0 if shared is None else len(shared),
+        fitted=n_fitted,
+        judged=judged,
+        searched=searched,
+        rows_scope=None if held_out is None else _scope_of_rows(fitted, held_out),
+        queries_scope=None if asked is None else fitted.examine(asked.queries),
+    )
+    return replace(evaluation, notes=tuple(_notes(evaluation, fitted, asked)))
+
+
+def _pair(sides: Sides, pairs: Pairs | Path | str | None) -> Pairs | None:
+    """Return the pairs of the two sets; None where they share no id."""
+    if isinstance(pairs, Pairs):
+        sides.bridge.source.check(pairs.source_space, what="source vectors of the pairs")
+        sides.bridge.target.check(pairs.target_space, what="target vectors of the pairs")
+        return pairs
+    if pairs is not None:
+        return Pairs.from_file(pairs, sides.source, sides.target)
+    if not (sides.target.find(sides.source.ids) >= 0).any():
+        return None
+    return Pairs.from_ids(sides.source, sides.target)
+
+
+def _scope_of_rows(bridge: Bridge, held_out: Pairs) -> ScopeReport:
+    outside = int(np.count_nonzero(bridge.outside(held_out.source)))
+    return ScopeReport(len(held_out), outside, held_out.source_space.kind, bridge.scope.kind)
+
+
+def _nothing_held_out(shared: Pairs | None) -> EmptyInputError:
+    if shared is None:
+        return EmptyInputError(
+            expected="sets that share ids, pairs, or queries",
+            got="no id in common and no queries",
+            do="pass pairs, or queries with judgements",
+        )
+    return EmptyInputError(
+        expected="pairs that the bridge was not fitted on",
+        got=f"{len(shared):,} pairs, all of which it was fitted on",
+        do="hold pairs out before fitting, pass queries, or read the held-out report of the bridge "
+        "(isthmus info)",
+    )
+
+
+def _notes(evaluation: Evaluation, bridge: Bridge, asked: Asked | None) -> Iterator[str]:
+    """Say what should be known before the numbers are believed."""
+    if not len(bridge.provenance.pair_hashes):
+        yield (
+            "the bridge does not say which ids it was fitted on: rows that it was fitted on may be "
+            "among those measured"
+        )
+    if evaluation.fitted:
+        yield (
+            f"{evaluation.fitted:,} of {evaluation.shared:,} pairs were left out: the bridge was "
+            "fitted on them"
+        )
+    if asked is not None and asked.qrels is not None and not evaluation.judged:
+        yield (
+            "no query has a relevant document among those searched: nDCG@10 and Recall@10 are "
+            "not known"
+        )
+    for what, scope in (("rows", evaluation.rows_scope), ("queries", evaluation.queries_scope)):
+        if scope is None:
+            continue
+        if scope.kind_differs:
+            yield (
+                f"the {what} are of kind {scope.kind!r}; the bridge was fitted on "
+                f"{scope.pairs_kind!r}"
+            )
+        if scope.share_outside > USUAL_OUTSIDE:
+            yield f"{scope.share_outside:.0%} of the {what} lie outside the scope of the bridge"

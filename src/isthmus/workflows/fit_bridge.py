@@ -1,0 +1,66 @@
+"""Fit a bridge from one set of vectors to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from isthmus._progress import Track, silent
+from isthmus.bridge import Bridge
+from isthmus.spaces import Pairs, VectorSet
+from isthmus.workflows._opening import open_vectors
+
+__all__ = ["fit_bridge"]
+
+
+def fit_bridge(
+    source: VectorSet | Path | str,
+    target: VectorSet | Path | str,
+    pairs: Pairs | Path | str | None = None,
+    *,
+    method: str = "auto",
+    seed: int = 0,
+    track: Track[Any] = silent,
+) -> Bridge:
+    """Fit a bridge, measured among the whole target set and with the coverage of its pairs.
+
+    Parameters
+    ----------
+    source, target : VectorSet, or path of its file
+    pairs : Pairs, or path of a file with ``source,target``, optional
+        Rows of both sets that stand for the same objects; by default those with equal ids.
+    method : str, default "auto"
+        A name of `isthmus.maps.names`, or ``auto``: the most constrained map within noise of the
+        best, among those that land in the target space.
+    seed : int, default 0
+        Of everything random in the fit and the held-out splits.
+    track : Track, default silent
+
+    Returns
+    -------
+    Bridge
+        Too few pairs, or a map that keeps too little, is a verdict and not an error.
+
+    Raises
+    ------
+    EmptyInputError, TooFewPairsError, UnknownIdError, DuplicateIdError
+        No pairs, too few of them, or pairs of ids that are not there.
+    SpaceMismatchError, DegenerateVectorsError, UnknownNameError, FileError
+
+    Examples
+    --------
+    >>> from isthmus import sample
+    >>> documents = sample.load().documents
+    >>> bridge = fit_bridge(documents["minilm-l6"], documents["mpnet"], method="procrustes")
+    >>> bridge.provenance.n_pairs, bridge.method
+    (1500, 'procrustes')
+    """
+    left, right = open_vectors(source), open_vectors(target)
+    if pairs is None:
+        pairs = Pairs.from_ids(left, right)
+    elif not isinstance(pairs, Pairs):
+        pairs = Pairs.from_file(pairs, left, right)
+    coverage = pairs.coverage(left, right, seed=seed).to_dict()
+    return Bridge.fit(
+        pairs, method=method, collection=right, coverage=coverage, seed=seed, track=track
+    )
