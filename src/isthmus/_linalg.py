@@ -24,6 +24,7 @@ __all__ = [
     "normalise",
     "orthogonal_procrustes",
     "pca",
+    "right_singular",
     "row_lengths",
     "semi_orthogonal",
     "whitening",
@@ -165,6 +166,35 @@ def eigen_directions(gram: FloatArray) -> tuple[FloatArray, FloatArray]:
     return values, vectors * np.where(vectors[largest, np.arange(rank)] < 0, -1.0, 1.0)
 
 
+def right_singular(
+    X: FloatArray, *, mean: FloatArray, weight: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return the singular values over noise and the right singular vectors of centred rows.
+
+    Of ``sqrt(weight) * (X - mean)``, through the smaller of its two Gram matrices, in float64:
+    about a third of the time of an SVD of the rows. Directions with a singular value under 3e-6 of
+    the largest are left out; float32 vectors do not carry them.
+
+    Parameters
+    ----------
+    X : FloatArray of shape (n, dim)
+    mean : FloatArray of shape (dim,)
+    weight : FloatArray of shape (n,), optional
+
+    Returns
+    -------
+    singular : FloatArray of shape (rank,)
+    basis : FloatArray of shape (dim, rank)
+    """
+    if len(X) >= X.shape[1]:
+        values, basis = eigen_directions(cross_product(X, mean_x=mean, weight=weight))
+        return np.sqrt(values), basis
+    rows = np.concatenate(list(iter_centred(X, mean=mean, weight=weight)))
+    values, left = eigen_directions(rows @ rows.T)
+    singular = np.sqrt(values)
+    return singular, rows.T @ (left / singular)
+
+
 def semi_orthogonal(cross: FloatArray) -> FloatArray:
     """Return the matrix with orthonormal rows or columns that is nearest to ``cross``.
 
@@ -243,9 +273,8 @@ def pca(
     """
     mean = mean_rows(X, weight=weight)
     total = len(X) if weight is None else weight.sum()
-    gram = cross_product(X, mean_x=mean, weight=weight)
-    values, vectors = eigen_directions(gram)
-    return mean, vectors[:, :n_components], values[:n_components] / total
+    singular, vectors = right_singular(X, mean=mean, weight=weight)
+    return mean, vectors[:, :n_components], singular[:n_components] ** 2 / total
 
 
 def whitening(

@@ -1,24 +1,32 @@
 """Maps from one space to another, one algorithm per file."""
 
 from isthmus.maps.base import Map
+from isthmus.maps.cca import CCA
 from isthmus.maps.compose import Compose
+from isthmus.maps.low_rank import LowRank
+from isthmus.maps.mlp_small import SmallMLP
 from isthmus.maps.null import Null
 from isthmus.maps.procrustes import Procrustes
 from isthmus.maps.registry import MAPS, make, names
+from isthmus.maps.relative import Relative
 from isthmus.maps.ridge import Ridge
 from isthmus.maps.steps import PCA, STEPS, Centre, Normalise, Step, Whiten
 
 __all__ = [
+    "CCA",
     "MAPS",
     "PCA",
     "STEPS",
     "Centre",
     "Compose",
+    "LowRank",
     "Map",
     "Normalise",
     "Null",
     "Procrustes",
+    "Relative",
     "Ridge",
+    "SmallMLP",
     "Step",
     "Whiten",
     "make",

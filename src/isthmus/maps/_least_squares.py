@@ -11,10 +11,6 @@ so that the exact leave-one-out residual of pair i, intercept included, is resid
 (Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, eq. 7.64; the term
 ``w_i / sum(w)`` is the leverage of the intercept). The two parts are written so that nothing
 cancels: a float32 product per penalty is enough.
-
-The SVD comes from the eigenvectors of the smaller Gram matrix, in float64: about a third of the
-time of an SVD of the rows. It loses directions with a singular value under 3e-6 of the largest,
-which float32 vectors do not carry.
 """
 
 from __future__ import annotations
@@ -24,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from isthmus._linalg import BLOCK_ROWS, cross_product, eigen_directions, iter_centred, mean_rows
+from isthmus._linalg import BLOCK_ROWS, cross_product, iter_centred, mean_rows, right_singular
 from isthmus._types import FloatArray
 from isthmus.errors import ParameterError
 from isthmus.maps._fitting import PairedRows
@@ -67,17 +63,12 @@ class LeastSquares:
         weight = pairs.weight
         mean_source = mean_rows(pairs.source, weight=weight)
         mean_target = mean_rows(pairs.target, weight=weight)
-        if len(pairs) < pairs.source.shape[1]:
-            parts = _from_rows(pairs, mean_source, mean_target)
-        else:
-            gram = cross_product(pairs.source, mean_x=mean_source, weight=weight)
-            values, basis = eigen_directions(gram)
-            cross = cross_product(
-                pairs.source, pairs.target, mean_x=mean_source, mean_y=mean_target, weight=weight
-            )
-            singular = np.sqrt(values)
-            parts = singular, basis, (basis.T @ cross) / singular[:, None]
-        return cls(pairs, mean_source, mean_target, *parts)
+        singular, basis = right_singular(pairs.source, mean=mean_source, weight=weight)
+        cross = cross_product(
+            pairs.source, pairs.target, mean_x=mean_source, mean_y=mean_target, weight=weight
+        )
+        coefficients = (basis.T @ cross) / singular[:, None]
+        return cls(pairs, mean_source, mean_target, singular, basis, coefficients)
 
     def weights(self, penalty: float) -> FloatArray:
         """Return the (dim_source, dim_target) float64 weights at one penalty."""
@@ -169,17 +160,6 @@ def _kept(singular: FloatArray, penalties: FloatArray) -> FloatArray:
     """Return ``a / (s^2 + a)``, the share that a penalty takes away: (rank, n_penalties)."""
     squared = singular[:, None] ** 2
     return np.asarray(penalties / (squared + penalties))
-
-
-def _from_rows(
-    pairs: PairedRows, mean_source: FloatArray, mean_target: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Decompose through the (n, n) Gram matrix: fewer pairs than dimensions."""
-    x = np.concatenate(list(iter_centred(pairs.source, mean=mean_source, weight=pairs.weight)))
-    y = np.concatenate(list(iter_centred(pairs.target, mean=mean_target, weight=pairs.weight)))
-    values, left = eigen_directions(x @ x.T)
-    singular = np.sqrt(values)
-    return singular, x.T @ (left / singular), left.T @ y
 
 
 def default_penalties(problem: LeastSquares) -> FloatArray:

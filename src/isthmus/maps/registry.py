@@ -7,8 +7,12 @@ from typing import Any
 
 from isthmus.errors import ParameterError, UnknownNameError
 from isthmus.maps.base import Map
+from isthmus.maps.cca import CCA
+from isthmus.maps.low_rank import LowRank
+from isthmus.maps.mlp_small import SmallMLP
 from isthmus.maps.null import Null
 from isthmus.maps.procrustes import Procrustes
+from isthmus.maps.relative import Relative
 from isthmus.maps.ridge import Ridge
 
 __all__ = ["MAPS", "make", "names"]
@@ -18,10 +22,14 @@ MAPS: Mapping[str, type[Map]] = {
     for made in (
         Null,
         Procrustes,
+        CCA,
+        Relative,
+        LowRank,
         Ridge,
+        SmallMLP,
     )
 }
-"""Every map, from the most constrained to the most free."""
+"""Every map, from the most constrained to the most free. A new map is one line here."""
 
 
 def names() -> tuple[str, ...]:
