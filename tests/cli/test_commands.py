@@ -1,0 +1,359 @@
+"""Every command on small planted spaces: what it writes, prints, and gives as JSON."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isthmus import Bridge, Space, VectorSet
+from isthmus.errors import TooFewPairsError
+
+WIDTH = 80
+
+
+def wide(text: str) -> list[str]:
+    """Return the table lines (those that are padded) wider than a piped table may be."""
+    return [line for line in text.splitlines() if line.endswith(" ") and len(line) > WIDTH]
+
+
+# --- inspect ---------------------------------------------------------------------------------
+
+
+def test_inspect_one(cli, files):
+    ran = cli("inspect", files.one)
+    assert (ran.code, ran.err) == (0, "")
+    assert "one.npz" in ran.out
+    assert "240 x 8 (float32)" in ran.out
+    assert not wide(ran.out)
+
+
+def test_inspect_two_compares_what_is_shared(cli, files):
+    ran = cli("inspect", files.one, files.two)
+    assert "The spaces differ in model, dim" in ran.out
+    assert "240 shared ids" in ran.out
+    assert "NNO@10" in ran.out
+    assert not wide(ran.out)
+    both = cli("inspect", files.one, files.two, "--json").result["both"]
+    assert both["shared_ids"] == 240
+    assert both["overlap"]["mean"] > 0.9
+    assert both["null_retention"]["mean"] < 0.2
+    assert "per_query" not in both["overlap"]
+
+
+def test_inspect_looks_at_files_that_nothing_else_takes(cli, tmp_path: Path):
+    rows = np.ones((4, 3), np.float32)
+    rows[1] = np.nan
+    rows[2] = 0
+    space = json.dumps({"model": "m", "dim": 3})
+    np.savez(tmp_path / "bad.npz", ids=np.array(["a", "b", "c", "c"]), vectors=rows, space=space)
+    ran = cli("inspect", tmp_path / "bad.npz")
+    assert ran.code == 0
+    assert "note: bad.npz: 1 rows hold NaN or infinity" in ran.err
+    told = cli("inspect", tmp_path / "bad.npz", "--json")
+    assert {name: told.result["a"][name] for name in ("invalid_rows", "zero_rows", "sound")} == {
+        "invalid_rows": 1,
+        "zero_rows": 1,
+        "sound": False,
+    }
+    assert told.result["a"]["duplicate_rows"] == told.result["a"]["duplicate_ids"] == 1
+    assert len(told.envelope["warnings"]) == 4
+    both = cli("inspect", tmp_path / "bad.npz", tmp_path / "bad.npz")
+    assert "note: the sets were not compared" in both.err
+
+
+# --- fit -------------------------------------------------------------------------------------
+
+
+def test_fit_writes_a_bridge_and_its_report(cli, files, tmp_path: Path):
+    out = tmp_path / "bridge"
+    ran = cli("fit", files.one, files.two, "--pairs", files.pairs, "--out", out)
+    assert (ran.code, ran.err) == (0, "")
+    assert f"Written: {out}" in ran.out
+    assert "null map [95 %]" in ran.out
+    assert not wide(ran.out)
+    assert Bridge.load(out).provenance.n_pairs == 100
+
+
+def test_fit_gives_everything_as_json(cli, files, tmp_path: Path):
+    out = tmp_path / "bridge"
+    told = cli("fit", files.one, files.two, "--method", "ridge", "--out", out, "--json").result
+    bridge = Bridge.load(out)
+    assert told["n_pairs"] == 240  # equal ids
+    assert told["hash"] == bridge.hash
+    assert told["method"] == bridge.method == "ridge"
+    assert told["verdict"]["status"] == bridge.verdict.status
+    assert set(told["report"]["values"]) == set(bridge.report.values)
+
+
+def test_fit_says_nothing_with_quiet(cli, files, tmp_path: Path):
+    ran = cli("fit", files.one, files.two, "--out", tmp_path / "b", "--quiet")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+def test_fit_depends_on_its_seed_only(cli, files, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
+    asked = ("fit", files.one, files.two, "--method", "procrustes", "--json")
+    hashes = [
+        cli(*asked, "--out", tmp_path / name, "--seed", seed).result["hash"]
+        for name, seed in (("a", 1), ("b", 1), ("c", 2))
+    ]
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_too_few_pairs_is_a_verdict_unless_more_is_required(cli, files, tmp_path: Path):
+    few = tmp_path / "few.csv"
+    few.write_text("source,target\n" + "".join(f"d{i},d{i}\n" for i in range(12)))
+    asked = ("fit", files.one, files.two, "--pairs", few, "--method", "procrustes")
+    ran = cli(*asked, "--out", tmp_path / "few")
+    assert ran.code == 0
+    assert "note: the verdict is insufficient_pairs" in ran.err
+    strict = cli(*asked, "--out", tmp_path / "few", "--require", "bridge", "--json")
+    assert strict.code == strict.error["exit_code"] == 32
+    assert strict.error["kind"] == "VerdictError"
+    assert strict.error["got"].startswith("insufficient_pairs: ")
+    assert Bridge.load(tmp_path / "few").verdict.status == "insufficient_pairs"
+
+
+@pytest.mark.parametrize(
+    ("extra", "refused"),
+    [
+        (("--method", "procrustse"), (23, "did you mean 'procrustes'?")),
+        (("--require", "bridges"), (23, "did you mean 'bridge'?")),
+        (("--pairs", "none.csv"), (41, "none.csv")),
+    ],
+)
+def test_fit_refuses_before_it_works(cli, files, tmp_path: Path, extra, refused):
+    code, said = refused
+    ran = cli("fit", files.one, files.two, "--out", tmp_path / "b", *extra)
+    assert (ran.code, ran.out) == (code, "")
+    assert said in ran.err
+    assert not (tmp_path / "b").exists()
+
+
+def test_fit_does_not_replace_a_folder_that_is_no_bridge(cli, files, tmp_path: Path):
+    (tmp_path / "photo.jpg").write_text("me")
+    ran = cli("fit", files.one, files.two, "--method", "procrustes", "--out", tmp_path)
+    assert ran.code == 44
+    assert [path.name for path in tmp_path.iterdir()] == ["photo.jpg"]
+
+
+# --- info ------------------------------------------------------------------------------------
+
+
+def test_info_shows_the_verdict_and_the_report(cli, files):
+    ran = cli("info", files.bridge)
+    assert ran.code == 0
+    assert "retention@10" in ran.out
+    assert "one (8, cosine)" in ran.out
+    assert not wide(ran.out)
+    told = cli("info", files.bridge, "--json").result
+    assert told["provenance"]["n_pairs"] == 100
+    assert "pair_hashes" not in told["provenance"]
+    assert told["source"]["model"] == "one"
+
+
+def test_info_refuses_what_was_tampered_with(cli, files, tmp_path: Path):
+    shutil.copytree(files.bridge, tmp_path / "bad")
+    manifest = tmp_path / "bad" / "bridge.json"
+    manifest.write_text(manifest.read_text().replace('"n_pairs": 100', '"n_pairs": 900'))
+    ran = cli("info", tmp_path / "bad", "--json")
+    assert ran.code == 51
+    assert ran.error["kind"] == "TamperedArtifactError"
+
+
+def test_require_accepts_a_bridge(cli, files):
+    assert cli("info", files.bridge, "--require", "bridge").code == 0
+    refused = cli("info", files.bridge, "--require", "pre_aligned")
+    assert refused.code == 32
+    assert "expected the verdict pre_aligned; got bridge: " in refused.err
+
+
+# --- evaluate --------------------------------------------------------------------------------
+
+
+def test_evaluate_leaves_out_what_the_bridge_was_fitted_on(cli, files):
+    ran = cli("evaluate", files.bridge, files.one, files.two)
+    assert ran.code == 0
+    assert "140 held-out rows" in ran.out
+    assert "note: 100 of 240 pairs were left out: the bridge was fitted on them" in ran.err
+    assert "reported" in ran.out
+    assert not wide(ran.out)
+    told = cli("evaluate", files.bridge, files.one, files.two, "--json").result
+    assert (told["shared"], told["fitted"], told["n_queries"]) == (240, 100, 140)
+    assert told["values"]["nbr_overlap@10"]["mean"] > 0.9
+    assert "per_query" not in told["values"]["nbr_overlap@10"]
+
+
+def test_evaluate_puts_queries_beside_the_oracle(cli, files):
+    asked = (
+        *("evaluate", files.bridge, files.one, files.two, "--queries", files.queries),
+        *("--target-queries", files.target_queries, "--qrels", files.qrels),
+    )
+    ran = cli(*asked)
+    assert ran.code == 0
+    assert "20 judged queries over 140 documents" in ran.out
+    assert "Of the oracle's nDCG@10 the bridge keeps" in ran.out
+    assert not wide(ran.out)
+    told = cli(*asked, "--json").result
+    assert told["judged"] == 20
+    assert told["values"]["nDCG@10/oracle"]["mean"] > 0.9
+    assert told["null"]["nDCG@10"]["mean"] < told["values"]["nDCG@10"]["mean"]
+
+
+def test_evaluate_refuses_when_nothing_is_held_out(cli, files):
+    ran = cli("evaluate", files.bridge, files.one, files.two, "--pairs", files.pairs, "--json")
+    assert ran.code == 16
+    assert ran.error["got"] == "100 pairs, all of which it was fitted on"
+
+
+def test_evaluate_refuses_the_wrong_direction(cli, files):
+    ran = cli("evaluate", files.bridge, files.two, files.one, "--json")
+    assert ran.code == 31
+    assert ran.error["kind"] == "WrongDirectionError"
+
+
+# --- apply -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["out.npz", "out.npy", "out.parquet", "out.jsonl"])
+def test_apply_writes_the_target_space(cli, files, tmp_path: Path, name):
+    ran = cli("apply", files.bridge, files.one, "--out", tmp_path / name)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("240 rows carried to two (12, cosine) in ")
+    carried = VectorSet.load(tmp_path / name)
+    assert carried.space.model == "two"
+    assert carried.space.bridged_from == Bridge.load(files.bridge).hash
+    native = VectorSet.load(files.two)
+    cosines = (carried.matrix() * native.matrix()).sum(axis=1) / (
+        np.linalg.norm(carried.matrix(), axis=1) * np.linalg.norm(native.matrix(), axis=1)
+    )
+    assert cosines.min() > 0.99
+
+
+def test_apply_flags_queries_through_a_bridge_of_passages(cli, files, tmp_path: Path):
+    ran = cli("apply", files.bridge, files.queries, "--out", tmp_path / "q.npz", "--json")
+    assert ran.result["kind_differs"] is True
+    assert any("fitted on passage vectors" in one for one in ran.envelope["warnings"])
+
+
+def test_apply_refuses_an_unknown_number_type(cli, files, tmp_path: Path):
+    ran = cli("apply", files.bridge, files.one, "--out", tmp_path / "o.npz", "--dtype", "float61")
+    assert ran.code == 23
+    assert "did you mean 'float16'?" in ran.err
+
+
+# --- store and search ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def federation(cli, files, tmp_path: Path) -> Path:
+    """Two stores with half of the documents each, joined by the bridges."""
+    documents = {path: VectorSet.load(path) for path in (files.one, files.two)}
+    for name, path, rows in (
+        ("one", files.one, range(0, 240, 2)),
+        ("two", files.two, range(1, 240, 2)),
+    ):
+        half = tmp_path / f"{name}-half.npz"
+        documents[path].select(list(rows)).save(half, dtype="float32")
+        url = f"sqlite:///{tmp_path}/{name}.db?collection=docs"
+        ran = cli("store", "add", url, half)
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out.startswith("120 rows written, 120 of them new: sqlite:////")
+    shutil.copytree(files.bridge, tmp_path / "to")
+    shutil.copytree(files.back, tmp_path / "from")
+    path = tmp_path / "federation.toml"
+    path.write_text(
+        'hub = "one"\n[[stores]]\nname = "one"\nurl = "sqlite:///one.db?collection=docs"\n'
+        '[[stores]]\nname = "two"\nurl = "sqlite:///two.db?collection=docs"\n'
+        'bridge_to = "to"\nbridge_from = "from"\n'
+    )
+    return path
+
+
+@pytest.mark.usefixtures("federation")
+def test_store_add_replaces_and_info_tells(cli, tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/one.db?collection=docs"
+    again = cli("store", "add", url, tmp_path / "one-half.npz", "--json").result
+    assert (again["written"], again["new"], again["count"]) == (120, 0, 120)
+    ran = cli("store", "info", url)
+    assert ran.code == 0
+    assert "one (8, cosine)" in ran.out
+    assert cli("store", "info", url, "--json").result["count"] == 120
+
+
+@pytest.mark.usefixtures("federation")
+def test_store_errors(cli, files, tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/one.db?collection=docs"
+    assert cli("store", "add", url, files.two, "--json").error["kind"] == "SpaceMismatchError"
+    other = f"sqlite:///{tmp_path}/one.db?collection=none"
+    assert cli("store", "info", other, "--json").error["kind"] == "MissingCollectionError"
+    assert cli("store", "info", "sqlite:///x.db", "--json").error["kind"] == "InputError"
+    assert cli("store", "info", "sqlight:///x.db?collection=a", "--json").code == 23
+
+
+@pytest.mark.parametrize("ending", ["trec", "jsonl", "csv"])
+def test_search_writes_a_run(cli, federation, files, tmp_path: Path, ending):
+    out = tmp_path / f"run.{ending}"
+    asked = ("search", federation, "--query-vectors", files.queries, "--k", 3, "--out", out)
+    ran = cli(*asked)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("20 queries answered in ")
+    lines = out.read_text().splitlines()
+    assert len(lines) == 60 + (ending == "csv")
+    first = {
+        "trec": lambda: lines[0].split()[2],
+        "jsonl": lambda: json.loads(lines[0])["id"],
+        "csv": lambda: next(csv.DictReader(lines))["id"],
+    }[ending]()
+    assert first == "d150"
+
+
+def test_search_shows_answers_and_gives_them_as_json(cli, federation, files):
+    ran = cli("search", federation, "--query-vectors", files.queries, "--k", 2)
+    assert "query q0" in ran.out
+    assert "17 more queries: write them with --out." in ran.out
+    assert not wide(ran.out)
+    told = cli("search", federation, "--query-vectors", files.queries, "--k", 2, "--json").result
+    assert [one["query"] for one in told["answers"]] == [f"q{i}" for i in range(20)]
+    best = [one["hits"][0] for one in told["answers"]]
+    assert [hit["id"] for hit in best] == [f"d{150 + i}" for i in range(20)]
+    assert {hit["store"] for hit in best} == {"one", "two"}
+
+
+def test_search_refuses(cli, federation, files, tmp_path: Path):
+    asked = ("search", federation, "--query-vectors", files.queries)
+    assert cli(*asked, "--out", tmp_path / "run.txt", "--json").code == 42
+    assert cli(*asked, "--k", 0, "--json").error["kind"] == "ParameterError"
+    wrong = cli("search", federation, "--query-vectors", files.two, "--json")
+    assert wrong.error["kind"] == "SpaceMismatchError"
+    spaced = VectorSet(["has space"], np.ones((1, 8)), Space(model="one", dim=8))
+    spaced.save(tmp_path / "spaced.npz")
+    asked = ("search", federation, "--query-vectors", tmp_path / "spaced.npz", "--out")
+    assert cli(*asked, tmp_path / "run.trec", "--json").error["kind"] == "InvalidIdError"
+    assert not (tmp_path / "run.trec").exists()
+    assert cli(*asked, tmp_path / "run.jsonl").code == 0
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(cli, files, tmp_path: Path, monkeypatch):
+    import isthmus._files as written
+
+    def full(_: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(written, "_sync", full)
+    ran = cli("apply", files.bridge, files.one, "--out", tmp_path / "o.npz", "--json")
+    assert ran.code == 44
+    assert ran.error["got"] == "No space left on device"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_fewer_pairs_than_a_map_needs(cli, files, tmp_path: Path):
+    one = tmp_path / "one.csv"
+    one.write_text("source,target\nd0,d0\n")
+    ran = cli("fit", files.one, files.two, "--pairs", one, "--out", tmp_path / "b", "--json")
+    assert (ran.code, ran.error["kind"]) == (TooFewPairsError.exit_code, "TooFewPairsError")
