@@ -65,10 +65,9 @@ def judge(
     value = report.values[NAME]
     said = f"keeps {value} of the native top 10, the null map {report.null[NAME].mean:.3f}"
     if value.low >= min_retention:
-        status = "pre_aligned" if method == "null" else "bridge"
         uses = ("search", *_uses(report))
         return Verdict(
-            status=status,
+            status="pre_aligned" if method == "null" else "bridge",
             reason=f"{said}; {min_retention:g} is asked for",
             usable_for=uses,
             chosen_because=because,

@@ -1,14 +1,10 @@
-"""Choosing the map: the most constrained one within noise of the best, measured on held-out pairs.
-
-The rule is that of the map family: "a rotation that gets you to 0.85 is better than a network that
-gets you to 0.87", so a difference of .02 is not worth more freedom, whatever its interval.
-"""
+"""Fitting the candidates, measuring them on held-out pairs, choosing one and judging it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -17,9 +13,9 @@ from isthmus._types import FloatArray, IntArray
 from isthmus.bridge.held_out import HeldOut, Plan, Split, fit, held_out, plan_splits
 from isthmus.bridge.judgement import FEWEST_PAIRS, MIN_RETENTION, judge, judge_too_few
 from isthmus.bridge.retention import NAME, Curve, estimate_retention
+from isthmus.bridge.rule import CRITERIA, KEPT, Criterion, Purpose, Trial, best_of, choose, worse_by
 from isthmus.bridge.verdict import Verdict
-from isthmus.errors import ParameterError
-from isthmus.evaluate.bootstrap import paired_difference
+from isthmus.errors import ParameterError, UnknownNameError
 from isthmus.evaluate.preservation import Native, cluster_agreement, measure_pairs
 from isthmus.evaluate.preservation.overlap import neighbors_kept
 from isthmus.evaluate.report import Report, Value
@@ -30,9 +26,6 @@ from isthmus.spaces import Pairs
 __all__ = ["AUTO", "Selection", "compose_for", "select"]
 
 AUTO = ("null", "procrustes", "low_rank", "ridge")
-# What the map family's own example gives away for a more constrained map.
-TOLERANCE = 0.02
-PRIMARY = "nbr_overlap@10"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,26 +50,13 @@ class Selection:
     candidates: Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """One candidate on the held-out rows."""
-
-    method: str
-    freedom: int
-    out: HeldOut
-    values: dict[str, Value]
-
-    @property
-    def kept(self) -> FloatArray:
-        return self.values[PRIMARY].per_query
-
-
 def select(
     pairs: Pairs,
     *,
     collection: FloatArray | None = None,
     collection_rows: IntArray | None = None,
     method: str = "auto",
+    purpose: Purpose = "search",
     min_retention: float = MIN_RETENTION,
     seed: int = 0,
     track: Track[Any] = silent,
@@ -92,6 +72,9 @@ def select(
         Row of the collection that is each pair's target, -1 for none.
     method : str, default "auto"
         ``auto`` chooses among `AUTO`; a name takes that map, still beside the null map.
+    purpose : {"search", "score"}, default "search"
+        What the mapped rows are for, see `Purpose`: ``auto`` then looks at ``nbr_overlap@10``, or
+        at ``similarity_error``.
     min_retention : float, default 0.5
         The preservation target: share of the native top 10 that a bridge has to keep.
     seed : int, default 0
@@ -110,6 +93,8 @@ def select(
             expected="min_retention over 0 and at most 1", got=str(min_retention), do="change it"
         )
     names = AUTO if method == "auto" else tuple(dict.fromkeys(("null", method)))
+    if purpose not in CRITERIA:
+        raise UnknownNameError.of("purpose", str(purpose), get_args(Purpose))
     final = compose_for(pairs, names[-1])  # an unknown name fails before any work
     everything = np.arange(len(pairs))
     if len(pairs) < FEWEST_PAIRS:
@@ -127,7 +112,9 @@ def select(
         seed=seed,
         track=track,
     )
-    chosen, because = _choose(trials, method=method, min_retention=min_retention, seed=seed)
+    chosen, because = choose(
+        trials, CRITERIA[purpose], method=method, min_retention=min_retention, seed=seed
+    )
     curve, retention = _carry(chosen, pairs, plan, native, seed=seed)
     values = {NAME: retention, **_with_clusters(chosen, native, seed=seed)}
     report = Report(values, _null_values(trials[0], native, seed=seed), n_queries=len(plan.test))
@@ -143,7 +130,7 @@ def select(
         map=fit(compose_for(pairs, chosen.method), pairs, everything),
         report=report,
         verdict=verdict,
-        candidates=tuple(_row(trial, trials, seed=seed) for trial in trials),
+        candidates=tuple(_row(trial, trials, CRITERIA[purpose], seed=seed) for trial in trials),
     )
 
 
@@ -175,7 +162,7 @@ def _try_all(
     single: bool,
     seed: int,
     track: Track[Any],
-) -> tuple[list[_Trial], Plan, Native]:
+) -> tuple[list[Trial], Plan, Native]:
     plan = plan_splits(pairs, seed=seed, single=single)
     if collection is None or collection_rows is None:
         collection, collection_rows = pairs.target, np.arange(len(pairs))
@@ -196,7 +183,7 @@ def _try_all(
             clusters=False,
             seed=seed,
         )
-        trials.append(_Trial(name, make(name).freedom, out, values))
+        trials.append(Trial(name, make(name).freedom, out, values))
     return trials, plan, native
 
 
@@ -209,25 +196,8 @@ def _map_held_out(
     return held_out(build, pairs, splits, collection=native.index.database, track=track)
 
 
-def _choose(
-    trials: Sequence[_Trial], *, method: str, min_retention: float, seed: int
-) -> tuple[_Trial, str]:
-    """Apply the rule; the null map counts only where it meets the preservation target by itself."""
-    if method != "auto":
-        return trials[-1], "it was asked for by name"
-    best = max(trials, key=lambda trial: trial.kept.mean())
-    for trial in sorted(trials, key=lambda trial: trial.freedom):
-        if trial.method == "null" and trial.values[PRIMARY].low < min_retention:
-            continue
-        difference, low, _ = paired_difference(best.kept, trial.kept, seed=seed)
-        if low <= 0.0 or difference <= TOLERANCE:
-            break
-    said = ", ".join(f"{trial.method} {trial.kept.mean():.3f}" for trial in trials)
-    return trial, f"most constrained map within noise of best preservation ({PRIMARY}: {said})"
-
-
 def _carry(
-    chosen: _Trial, pairs: Pairs, plan: Plan, native: Native, *, seed: int
+    chosen: Trial, pairs: Pairs, plan: Plan, native: Native, *, seed: int
 ) -> tuple[Curve, Value]:
     """Carry the held-out retention to all pairs, by the chosen map fitted on half of them."""
     half = chosen.kept
@@ -244,22 +214,24 @@ def _carry(
     return curve, estimate_retention(chosen.kept, half, gain=gain, rest=max(rest, 0), seed=seed)
 
 
-def _with_clusters(trial: _Trial, native: Native, *, seed: int) -> dict[str, Value]:
+def _with_clusters(trial: Trial, native: Native, *, seed: int) -> dict[str, Value]:
     agreement = cluster_agreement(trial.out.mapped, native.target, metric=native.metric, seed=seed)
     return {**trial.values, "cluster_agreement": agreement}
 
 
-def _null_values(null: _Trial, native: Native, *, seed: int) -> dict[str, Value]:
+def _null_values(null: Trial, native: Native, *, seed: int) -> dict[str, Value]:
     values = _with_clusters(null, native, seed=seed)
-    plain = values[PRIMARY]
+    plain = values[KEPT]
     return {NAME: Value(NAME, plain.mean, plain.low, plain.high, plain.per_query), **values}
 
 
-def _row(trial: _Trial, trials: Sequence[_Trial], *, seed: int) -> Mapping[str, Any]:
-    best = max(trials, key=lambda other: other.kept.mean())
-    difference, low, high = paired_difference(best.kept, trial.kept, seed=seed)
+def _row(
+    trial: Trial, trials: Sequence[Trial], criterion: Criterion, *, seed: int
+) -> Mapping[str, Any]:
+    mean, low, high = worse_by(best_of(trials, criterion), trial, criterion, seed=seed)
     return {
         "method": trial.method,
-        "below_best": {"mean": difference, "low": low, "high": high},
+        "criterion": criterion.measure,
+        "worse_than_best": {"mean": mean, "low": low, "high": high},
         **{name: value.mean for name, value in trial.values.items()},
     }

@@ -72,6 +72,12 @@ MEASURES: Mapping[str, Definition] = MappingProxyType(
         "calibration_transfer": Definition(
             family="preservation", summary="match decisions kept after calibrating the scores"
         ),
+        "similarity_error": Definition(
+            family="preservation",
+            high=float("inf"),
+            higher_is_better=False,
+            summary="error of the similarities to the native neighbours",
+        ),
         "hard_negative_margin": Definition(
             family="preservation",
             low=-float("inf"),

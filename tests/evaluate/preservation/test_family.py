@@ -17,7 +17,7 @@ quick = settings(derandomize=True, deadline=None, max_examples=15)
 SHARES = ("nbr_overlap@10", "nbr_overlap@1", "retrieval_agreement@10", "hit@1", "hit@10")
 ORDERS = ("rank_corr", "relation_order_corr", "cluster_agreement", "r2", "cos_to_target")
 DECISIONS = ("threshold_transfer", "calibration_transfer")
-OTHERS = ("hard_negative_margin", "hubness@10", "mse")
+OTHERS = ("similarity_error", "hard_negative_margin", "hubness@10", "mse")
 
 
 def gaussian(seed, rows=80, dim=8):
@@ -44,6 +44,7 @@ def test_the_identity_map_is_perfect(seed, metric):
         value = values[name]
         assert (value.mean, value.low, value.high) == pytest.approx((1, 1, 1), abs=1e-9), name
     assert values["mse"].mean == 0.0
+    assert values["similarity_error"].mean == pytest.approx(0.0, abs=1e-6)
     assert values["calibration_transfer"].mean > 0.97
 
 
@@ -90,6 +91,7 @@ def test_each_value_is_that_of_its_measure_alone():
         "relation_order_corr": preservation.relation_order_corr(mapped, target),
         "threshold_transfer": preservation.threshold_transfer(mapped, target, **where),
         "calibration_transfer": preservation.calibration_transfer(mapped, target, seed=5, **where),
+        "similarity_error": preservation.similarity_error(mapped, target, **where),
         "hard_negative_margin": preservation.hard_negative_margin(mapped, target, **where),
         "cos_to_target": reconstruction.cos_to_target(mapped, target),
         "mse": reconstruction.mse(mapped, target),

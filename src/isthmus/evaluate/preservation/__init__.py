@@ -10,6 +10,7 @@ from isthmus.evaluate.preservation.clusters import cluster_agreement
 from isthmus.evaluate.preservation.decisions import (
     calibration_transfer,
     hard_negative_margin,
+    similarity_error,
     threshold_transfer,
 )
 from isthmus.evaluate.preservation.family import measure_pairs
@@ -28,5 +29,6 @@ __all__ = [
     "rank_corr",
     "relation_order_corr",
     "retrieval_agreement",
+    "similarity_error",
     "threshold_transfer",
 ]

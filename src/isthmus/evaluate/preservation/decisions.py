@@ -10,7 +10,12 @@ from isthmus.errors import ParameterError
 from isthmus.evaluate.view import View, view_of
 from isthmus.neighbors import check_k
 
-__all__ = ["calibration_transfer", "hard_negative_margin", "threshold_transfer"]
+__all__ = [
+    "calibration_transfer",
+    "hard_negative_margin",
+    "similarity_error",
+    "threshold_transfer",
+]
 
 # Candidates per row on which decisions are compared; half of them pass the default threshold.
 CANDIDATES = 20
@@ -151,6 +156,59 @@ def hard_negative_margin(
     check_k(negatives, name="negatives")
     view = view_of(mapped, target, collection, own_rows, metric, native_depth=negatives)
     return margin(view, negatives=negatives)
+
+
+def similarity_error(
+    mapped: npt.ArrayLike,
+    target: npt.ArrayLike,
+    *,
+    collection: npt.ArrayLike | None = None,
+    own_rows: npt.ArrayLike | None = None,
+    metric: Metric = "cosine",
+    candidates: int = CANDIDATES,
+) -> FloatArray:
+    """Return how far the similarities to the nearest native neighbours are from the native ones.
+
+    The root of the mean squared difference, per row. What counts where mapped rows are ranked among
+    native ones by their score: a map may keep every order and still lift or lower all its scores.
+
+    Parameters
+    ----------
+    mapped, target, collection, own_rows, metric
+        As in `nbr_overlap`.
+    candidates : int, default 20
+        Native neighbours to compare with; fewer where the collection is smaller.
+
+    Returns
+    -------
+    FloatArray of shape (m,), float64
+        0 or more, in units of the metric; lower is better. NaN without neighbours.
+
+    Raises
+    ------
+    CountMismatchError, DimensionError, EmptyInputError, InvalidVectorsError, ParameterError
+    UnknownNameError, ZeroVectorError
+
+    Examples
+    --------
+    >>> rows = [[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]]
+    >>> similarity_error(rows, rows).tolist()
+    [0.0, 0.0, 0.0]
+    """
+    check_k(candidates, name="candidates")
+    view = view_of(mapped, target, collection, own_rows, metric, native_depth=candidates)
+    return score_error(view, candidates=candidates)
+
+
+def score_error(view: View, *, candidates: int = CANDIDATES) -> FloatArray:
+    """Return `similarity_error` of a view."""
+    native = view.native.neighbors.scores[:, :candidates].astype(np.float64)
+    squared = (view.mapped_scores[:, :candidates] - native) ** 2
+    there = ~np.isnan(squared)
+    errors: FloatArray = np.full(len(squared), np.nan)
+    sums = np.where(there, squared, 0.0).sum(axis=1)
+    np.divide(sums, there.sum(axis=1), out=errors, where=there.any(axis=1))
+    return np.sqrt(errors)
 
 
 def decisions_kept(

@@ -7,7 +7,12 @@ import numpy.typing as npt
 from isthmus._types import FloatArray, Metric
 from isthmus.evaluate.hubness import hubness_of
 from isthmus.evaluate.preservation.clusters import agreement_with
-from isthmus.evaluate.preservation.decisions import calibrated_kept, decisions_kept, margin
+from isthmus.evaluate.preservation.decisions import (
+    calibrated_kept,
+    decisions_kept,
+    margin,
+    score_error,
+)
 from isthmus.evaluate.preservation.order import neighbor_order, relation_order_corr
 from isthmus.evaluate.preservation.overlap import answers_kept, neighbors_kept, own_found
 from isthmus.evaluate.reconstruction import cos_to_target, mse, r2
@@ -58,7 +63,8 @@ def measure_pairs(
     dict of name to Value
         Preservation: ``nbr_overlap@10``, ``nbr_overlap@1``, ``retrieval_agreement@10``,
         ``rank_corr``, ``relation_order_corr``, ``threshold_transfer``, ``calibration_transfer``,
-        ``hard_negative_margin``, ``cluster_agreement``, ``hubness@10``; and ``hit@1`` and
+        ``similarity_error``, ``hard_negative_margin``, ``cluster_agreement``, ``hubness@10``; and
+        ``hit@1`` and
         ``hit@10`` where a row is in the collection. Reconstruction: ``cos_to_target``, ``mse``,
         ``r2``.
 
@@ -103,6 +109,7 @@ def _per_query(view: View, seed: int) -> dict[str, FloatArray]:
         ),
         "threshold_transfer": decisions_kept(view),
         "calibration_transfer": calibrated_kept(view, seed=seed),
+        "similarity_error": score_error(view),
         "hard_negative_margin": margin(view),
     }
     if (native.own_rows >= 0).any():
