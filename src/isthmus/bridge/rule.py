@@ -56,6 +56,7 @@ class Trial:
 
     @property
     def kept(self) -> FloatArray:
+        """Return ``nbr_overlap@10`` per held-out row."""
         return self.values[KEPT].per_query
 
     def worth(self, criterion: Criterion) -> FloatArray:
@@ -86,10 +87,12 @@ def choose(
 
 
 def best_of(trials: Sequence[Trial], criterion: Criterion) -> Trial:
+    """Return the trial that is best in the mean."""
     return max(trials, key=lambda trial: float(np.nanmean(trial.worth(criterion))))
 
 
 def worse_by(
     best: Trial, trial: Trial, criterion: Criterion, *, seed: int
 ) -> tuple[float, float, float]:
+    """Return by how much a trial is worse than the best, with the interval over held-out rows."""
     return paired_difference(best.worth(criterion), trial.worth(criterion), seed=seed)
