@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -44,16 +45,28 @@ def rows() -> Callable[..., VectorSet]:
 
 
 @pytest.fixture
-def start() -> Callable[..., subprocess.Popen[str]]:
+def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start a process that has ``space``, ``url`` and ``rows``, and runs the code given."""
+    with ExitStack() as started:
 
-    def run(code: str, url: str, *arguments: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", START + textwrap.dedent(code), url, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        def run(code: str, url: str, *arguments: str) -> subprocess.Popen[str]:
+            process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-W",
+                    "error",
+                    "-c",
+                    START + textwrap.dedent(code),
+                    url,
+                    *arguments,
+                ],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            started.enter_context(process)
+            started.callback(process.kill)
+            return process
 
-    return run
+        yield run

@@ -179,12 +179,13 @@ def test_a_file_that_does_not_match_is_as_good_as_none(url, rows, built, tmp_pat
     assert len(built) == 2
 
 
-def vouch(tmp_path: Path, path: Path) -> None:
+def vouch(tmp_path: Path, path: Path, *, count: int = 500) -> None:
     """Let the store vouch for a file, as one would who can write both."""
     connection = apsw.Connection(str(tmp_path / "one.db"))
     digest = sidecar.hashlib.sha256(path.read_bytes()).hexdigest()
     connection.execute(
-        "UPDATE isthmus_indexes SET sha256 = ?, bytes = ?", (digest, path.stat().st_size)
+        "UPDATE isthmus_indexes SET sha256 = ?, bytes = ?, count = ?",
+        (digest, path.stat().st_size, count),
     )
     connection.close()
 
@@ -236,6 +237,20 @@ def test_a_hostile_graph_is_not_followed(rows, built, tmp_path, lie):
     vouch(tmp_path, path)
     assert search(url)[:2] == expected
     assert built == ["Hnsw", "Hnsw"]
+
+
+def test_a_record_of_fewer_rows_than_there_are(url, rows, built, tmp_path):
+    write(url, rows(500))
+    expected = search(url)[:2]
+    path = beside(tmp_path)
+    half = Hnsw(rows(500).vectors[:250]).graph if "hnsw" in url else None
+    tensors = {"rows": rows(500).vectors[:250].copy()}
+    if half is not None:
+        tensors |= {"levels": half.levels, "links": half.links, "entry": np.array([half.entry])}
+    save_file(tensors, path)
+    vouch(tmp_path, path, count=250)
+    assert search(url)[:2] == expected
+    assert len(built) == 2
 
 
 def test_no_safetensors_at_all_though_the_store_vouches_for_it(url, rows, built, tmp_path):

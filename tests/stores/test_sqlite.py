@@ -114,7 +114,7 @@ def test_a_closed_store_says_so(url, rows):
     store = open_store(url, space=SPACE)
     store.close()
     for call in (store.count, lambda: store.upsert(rows(1)), lambda: store.search(QUERIES, k=1)):
-        with pytest.raises(StoreError, match=r"after it was closed\. Do: open it again"):
+        with pytest.raises(StoreError, match=r"that was closed\. Do: open it again"):
             call()
 
 
@@ -177,7 +177,7 @@ def test_a_few_queries_keep_nothing_in_memory_and_many_do(url, rows):
         assert store._searcher._scanned[1] == 1
 
 
-@pytest.mark.parametrize("scale", [1e-25, 1e-12, 1e12, 1e18])
+@pytest.mark.parametrize("scale", [1e-25, 1e-21, 1e-20, 1e-12, 1e12, 1e18])
 @pytest.mark.parametrize("metric", ["cosine", "l2"])
 def test_lengths_that_float32_squares_cannot_hold(url, metric, scale):
     space = Space(model="m", dim=16, metric=metric)
@@ -190,6 +190,25 @@ def test_lengths_that_float32_squares_cannot_hold(url, metric, scale):
         store.upsert(vectors)
         for asked in (QUERIES[:1], QUERIES[:1] * np.float32(scale), QUERIES):
             same(store.search(asked, k=120), reference.search(asked, k=120))
+
+
+@pytest.mark.parametrize("metric", ["cosine", "l2"])
+def test_rows_closer_together_than_float32_distances_can_tell(url, metric):
+    """Scores differ by less than the error of what finds the candidates."""
+    space = Space(model="m", dim=384, metric=metric)
+    generator = np.random.default_rng(3)
+    query = generator.standard_normal((1, 384)).astype(np.float32)
+    steps = generator.standard_normal((400, 384))
+    steps /= np.linalg.norm(steps, axis=1, keepdims=True)
+    values = (query + (1e-3 if metric == "cosine" else 5.0) * steps).astype(np.float32)
+    vectors = VectorSet([str(row) for row in generator.permutation(400)], values, space)
+    reference = MemoryStore(space)
+    reference.upsert(vectors)
+    with open_store(url, space=space) as store:
+        store.upsert(vectors)
+        for k in (1, 10):
+            same(store.search(query, k=k), reference.search(query, k=k))
+        assert not store.info()["index"]["in_memory"]
 
 
 @settings(derandomize=True, deadline=None, max_examples=25)

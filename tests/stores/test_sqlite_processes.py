@@ -102,8 +102,6 @@ def test_a_search_sees_what_another_process_wrote(url, rows, start):
             assert store.fetch([name]).ids.tolist() == [name]
         writer.stdin.close()
         assert writer.wait(timeout=60) == 0
-        for stream in (writer.stdout, writer.stderr):
-            stream.close()
 
 
 WRITES_MANY = """
@@ -132,3 +130,25 @@ def test_a_copy_of_a_store_that_is_open_may_lack_the_last_writes_but_is_whole(ur
         store.upsert(VectorSet(["later"], QUERIES[:1], SPACE))
     with open_store(url.replace("one.db", "two.db")) as copy:
         assert copy.count() == 50
+
+
+FORKS = """
+import os, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # later Pythons warn of any fork with threads
+store = open_store(url, space=space)
+store.upsert(rows(10, "row"))
+child = os.fork()
+if child == 0:
+    try:
+        store.count()
+    except Exception as error:
+        print(type(error).__name__, "in another process" in str(error), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(store.count())
+"""
+
+
+def test_a_handle_that_a_fork_copied_is_refused(url, start):
+    out, errors = start(FORKS, url).communicate(timeout=60)
+    assert (out.splitlines(), errors) == (["StoreError True", "10"], "")

@@ -7,6 +7,7 @@ collection is never part of a statement, its rows live in a table that is named 
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,6 +76,7 @@ class SqliteFile:
         self.path = path.absolute()
         self.timeout = timeout
         self._lock = threading.RLock()
+        self._process = os.getpid()
         self._connection: apsw.Connection | None = None
         self._look(create=create)
         with self._translated():
@@ -128,18 +130,20 @@ class SqliteFile:
 
     def close(self) -> None:
         """Let go of the file; closing twice does nothing."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-            self._connection = None
+        with self._lock, self._translated():
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
 
     @contextlib.contextmanager
     def _transaction(self, begin: str, *, seconds: float) -> Iterator[apsw.Connection]:
         with self._lock, self._translated():
-            if self._connection is None:
+            if self._connection is None or self._process != os.getpid():
+                # A connection that a fork copied would damage the file.
+                other = "in another process" if self._connection else "that was closed"
                 raise StoreError(
-                    expected="an open store",
-                    got=f"{str(self.path)!r} after it was closed",
+                    expected="an open store of this process",
+                    got=f"one of {str(self.path)!r} {other}",
                     do="open it again",
                 )
             connection = self._connection

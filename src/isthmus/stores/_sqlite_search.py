@@ -56,6 +56,7 @@ class Searcher:
         self.index = index
         self.not_kept = ""  # why the index could not be kept beside the file
         self._resident: Resident | None = None
+        self._built = False  # whether what is in memory was made anew, and not offered to be kept
         self._scanned = (0, 0)  # a change counter, and how many queries were scanned under it
 
     def forget(self) -> None:
@@ -90,15 +91,11 @@ class Searcher:
                     return hits
             if where:
                 return self._search_matching(connection, queries, k, where, resident)
-            built = None
             if resident is None:
-                resident = self._load(connection)
-            if resident is None:
-                resident = built = self._build(connection)
+                resident = self._load(connection) or self._build(connection)
         if resident is None:
             return Hits(*no_rows(len(queries), k), np.empty(0, object))
-        if built is not None:
-            self._keep(file, built)
+        self._keep(file, resident)
         found = resident.index.search(queries, k=k)
         return Hits(found.rows, found.scores, resident.ids)
 
@@ -170,6 +167,7 @@ class Searcher:
         if len(numbers) != len(index):
             return None
         self._resident = Resident(self.collection.change(connection), numbers, ids, index)
+        self._built, self.not_kept = False, ""
         return self._resident
 
     def _build(self, connection: apsw.Connection) -> Resident | None:
@@ -186,8 +184,13 @@ class Searcher:
         make = Hnsw if self.index == "hnsw" else Exact
         index = make(vectors, metric=space.metric)
         self._resident = Resident(self.collection.change(connection), numbers, ids, index)
+        self._built = True
         return self._resident
 
-    def _keep(self, file: SqliteFile, built: Resident) -> None:
-        if self.index == "hnsw" or len(built.numbers) >= KEEP_ROWS:
-            self.not_kept = save_index(file, self.collection, self.index, built)
+    def _keep(self, file: SqliteFile, resident: Resident) -> None:
+        """Write what was built beside the store, once; outside the transaction that read it."""
+        if not self._built:
+            return
+        self._built, self.not_kept = False, ""
+        if self.index == "hnsw" or len(resident.numbers) >= KEEP_ROWS:
+            self.not_kept = save_index(file, self.collection, self.index, resident)

@@ -11,6 +11,7 @@ import numpy as np
 
 from isthmus.errors import (
     CountMismatchError,
+    EmptyInputError,
     InputError,
     InvalidVectorsError,
     MissingCollectionError,
@@ -47,6 +48,7 @@ def starts_empty(make: MakeStore) -> None:
         expect(store.delete(["no"]) == 0, "delete returns 0 for an id that is not there")
         expect(store.delete([]) == 0, "delete takes no ids at all")
         expect_error(UnknownIdError, lambda: store.fetch(["no"]), what="fetch of an unknown id")
+        expect_error(EmptyInputError, lambda: store.fetch([]), what="fetch of no ids")
         found = store.search(np.ones((2, 12), np.float32), k=3)
         expect(found.ids.tolist() == [["", "", ""]] * 2, "empty ids from an empty store")
         expect(np.isnan(found.scores).all(), "NaN scores from an empty store")
