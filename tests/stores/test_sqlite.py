@@ -279,6 +279,17 @@ def test_a_scan_and_writes_may_be_mixed(url, rows):
         assert seen == [f"row-{row}" for row in range(25)] + [f"late-{row}" for row in range(3)]
 
 
+def test_a_number_is_never_used_twice(url, rows):
+    """A cursor behind the last row sees a row that is written after the last one was removed."""
+    with open_store(url, space=SPACE) as store:
+        store.upsert(rows(5))
+        (batch,) = store.scan()
+        store.delete(["row-4", "row-3"])
+        store.upsert(rows(1, "late"))
+        later = [late.vectors.ids.tolist() for late in store.scan(cursor=batch.cursor)]
+        assert later == [["late-0"]]
+
+
 def test_threads_may_share_a_handle(url, rows):
     with open_store(url, space=SPACE) as store, ThreadPoolExecutor(8) as pool:
         store.upsert(rows(400))
