@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from isthmus._linalg import normalise
 from isthmus._progress import Track, silent
+from isthmus._rowwise import in_row_blocks
 from isthmus._types import FloatArray
 from isthmus.bridge.calibration import Calibration
 from isthmus.bridge.provenance import Provenance, hash_pairs
@@ -175,10 +176,12 @@ class Bridge:
         """
         self.check_source(vectors.space)
         self.check_lands_in_target()
-        mapped = self.map.transform(vectors.matrix())
-        if self.target.normalized:
-            mapped = normalise(mapped)
+        mapped = in_row_blocks(self._carry, vectors.matrix())
         return VectorSet(vectors.ids, mapped, self.space_of_applied(vectors.space))
+
+    def _carry(self, rows: FloatArray) -> FloatArray:
+        mapped = self.map.transform(rows)
+        return normalise(mapped) if self.target.normalized else mapped
 
     def space_of_applied(self, source: Space) -> Space:
         """Return the space of what `apply` gives for vectors of ``source``."""

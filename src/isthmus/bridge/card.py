@@ -199,4 +199,4 @@ def _coverage(report: Mapping[str, object]) -> str:
 def _text(text: str) -> str:
     """Show a text of the artifact's maker on one line, without any markup of its own."""
     flat = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return re.sub(r"([\\`*\[\]<>|#])", r"\\\1", flat)
+    return re.sub(r"([\\`*<>|]|(?<=\])\()", r"\\\1", flat)

@@ -88,13 +88,14 @@ def write_tensors(path: Path, tensors: Tensors) -> None:
     MalformedArtifactError
         A name or a number type that an artifact cannot hold.
     """
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     plain = {}
     for name in sorted(tensors):
         check_tensor_name(name)
         plain[name] = as_stored(tensors[name], name=name)
-    save_file(plain, path)
+    # not save_file: its files are private to the user, and it has its own error for a full disk
+    path.write_bytes(save(plain))
 
 
 def as_stored(array: npt.NDArray[Any], *, name: str) -> npt.NDArray[Any]:

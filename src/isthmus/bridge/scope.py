@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from isthmus._linalg import affine
+from isthmus._rowwise import affine, in_row_blocks
 from isthmus._types import FloatArray
 from isthmus._validate import as_matrix
 from isthmus.errors import MalformedArtifactError, TooFewPairsError
@@ -35,7 +35,6 @@ FOLDS = 5
 MIN_PAIRS = 2
 ROUNDING = 1e-5
 """Least radius, as a share of the mean squared length: under it there is only float32 rounding."""
-BLOCK_ROWS = 4_096
 MAX_FIT_ROWS = 10_000
 """More rows than this, evenly taken, do not move a quantile that matters."""
 
@@ -111,28 +110,23 @@ class Scope:
 
     def outside(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Tell which source rows (n, dim_source) lie outside, as booleans of shape (n,)."""
-        array = as_matrix(X, name="X", dim=self.dim)
-        return np.concatenate(
-            [
-                self._outside_block(np.asarray(array[start : start + BLOCK_ROWS], np.float32))
-                for start in range(0, len(array), BLOCK_ROWS)
-            ]
-        )
+        rest = in_row_blocks(self._left_over, as_matrix(X, name="X", dim=self.dim))
+        outside: npt.NDArray[np.bool_] = rest[:, 0] > self.radius
+        return outside
 
-    def _outside_block(self, block: FloatArray) -> npt.NDArray[np.bool_]:
-        """Compute |x-c|^2 - |(x-c)V|^2 without a copy of the block: one thin product."""
-        thin = np.column_stack([self.directions, self.center])
-        products = affine(block, thin)  # the same numbers for a row in every batch
-        lengths = np.einsum("ij,ij->i", block, block)
-        scale = np.ones(len(block), np.float32)
+    def _left_over(self, rows: FloatArray) -> FloatArray:
+        """Return |x-c|^2 - |(x-c)V|^2 as (n, 1) from one thin product."""
+        rows = rows.astype(np.float32, copy=False)
+        products = affine(rows, np.column_stack([self.directions, self.center]))
+        lengths = np.einsum("ij,ij->i", rows, rows)
         if self.unit_rows:
             scale = 1 / np.sqrt(np.maximum(lengths, np.finfo(np.float32).tiny))
             products *= scale[:, None]
-            lengths = lengths * np.square(scale)
+            lengths *= np.square(scale)
         along = products[:, :-1] - self.center @ self.directions
         rest = lengths - 2 * products[:, -1] + self.center @ self.center
-        inside: npt.NDArray[np.bool_] = rest - np.einsum("ij,ij->i", along, along) <= self.radius
-        return ~inside
+        rest -= np.einsum("ij,ij->i", along, along)
+        return np.asarray(rest[:, None])
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays by name."""
