@@ -171,6 +171,8 @@ def test_a_run_reports_every_failure(monkeypatch):
         store_suite.run(Reverses)
     (error,) = caught.value.exceptions
     assert error.__notes__ == [
-        "in the check 'fetches_in_the_order_asked_for': "
-        "Rows come in the order of the ids, and `gather` takes ids that repeat."
+        (
+            "in the check 'fetches_in_the_order_asked_for': "
+            "Rows come in the order of the ids, and `gather` takes ids that repeat."
+        )
     ]

@@ -83,6 +83,13 @@ def test_it_is_built_once_and_then_read(url, rows, built, tmp_path, kind):
     assert set(tensors) == {"rows"} | ({"levels", "links", "entry"} if kind == "hnsw" else set())
 
 
+def test_who_may_read_the_store_may_read_it(url, rows, tmp_path):
+    write(url, rows(500))
+    (tmp_path / "one.db").chmod(0o640)
+    search(url)
+    assert beside(tmp_path).stat().st_mode & 0o777 == 0o640
+
+
 def test_few_rows_are_not_kept(rows, built, tmp_path):
     url = f"sqlite:///{tmp_path}/one.db?collection=docs"
     write(url, rows(99))

@@ -78,6 +78,7 @@ def save_index(file: SqliteFile, collection: Collection, kind: str, resident: Re
     try:
         with atomic_path(path) as temporary:
             _write(temporary, resident.index)
+            temporary.chmod(collection.path.stat().st_mode & 0o666)  # who reads the store reads it
             size = temporary.stat().st_size
             with temporary.open("rb") as written:
                 digest = hashlib.file_digest(written, "sha256").hexdigest()
