@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import apsw
@@ -314,8 +315,11 @@ def test_a_search_does_not_fail_because_the_index_cannot_be_kept(url, rows, tmp_
 
 def test_a_writer_meanwhile_does_not_hold_up_a_search(url, rows):
     write(url, rows(500))
-    with open_store(url) as one, open_store(url) as other, other._file.writing():
+    patient = f"{url}&timeout=60"
+    with open_store(patient) as one, open_store(url) as other, other._file.writing():
+        start = time.monotonic()
         one.search(QUERIES, k=5)
+        assert time.monotonic() - start < 30
         index = one.info()["index"]
         assert index["in_memory"]
         assert index["file"] is None
