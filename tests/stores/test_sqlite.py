@@ -238,6 +238,8 @@ def test_hnsw_is_asked_for_by_argument_too(url, rows):
     with SqliteStore.open(url, space=SPACE, index="hnsw") as store:
         store.upsert(rows(500))
         assert store.url.endswith("&index=hnsw")
+        with SqliteStore.open(store.url, index="flat") as flat:
+            assert (flat.url, flat.capabilities.exact_search) == (url, True)
         found = store.search(rows(500).vectors[:100], k=1)
         assert (found.ids[:, 0] == rows(500).ids[:100]).mean() > 0.95
         # A filter is answered exactly: a graph cannot promise enough of what it may return.

@@ -214,8 +214,9 @@ class Store(ABC):
         ------
         UnknownIdError
         """
-        unique, inverse = np.unique(np.asarray(ids, dtype=np.str_), return_inverse=True)
-        rows = inverse.reshape(ids.shape).astype(np.int64)
+        asked = np.asarray(ids, dtype=np.str_)
+        unique, inverse = np.unique(asked, return_inverse=True)
+        rows = inverse.reshape(asked.shape).astype(np.int64)
         if unique.size and unique[0] == "":
             unique, rows = unique[1:], rows - 1
         vectors = self.fetch(unique.tolist()) if unique.size else None
@@ -256,13 +257,17 @@ class Store(ABC):
         )
 
     def info(self) -> dict[str, Any]:
-        """Return url, count, space and capabilities as plain values."""
+        """Return url, count, space and capabilities as plain JSON values."""
         return {
             "url": self.url,
             "count": self.count(),
             "space": self.space.to_dict(),
             "fingerprint": self.space.fingerprint,
-            "capabilities": vars(self.capabilities),
+            "capabilities": {
+                **vars(self.capabilities),
+                "metrics": list(self.capabilities.metrics),
+                "higher_is_better": dict(self.capabilities.higher_is_better),
+            },
         }
 
     def close(self) -> None:  # noqa: B027 - a store in memory has nothing to let go of

@@ -112,7 +112,9 @@ class SqliteStore(Store):
         kind = index or parsed.options.get("index", "flat")
         if kind not in get_args(IndexKind):
             raise UnknownNameError.of("index", kind, get_args(IndexKind))
-        options = {**parsed.options, **({} if kind == "flat" else {"index": kind})}
+        options = {name: text for name, text in parsed.options.items() if name != "index"}
+        if kind != "flat":
+            options["index"] = kind
         timeout = _as_seconds(options.get("timeout", str(TIMEOUT_SECONDS)))
         file = SqliteFile(parsed.file(), create=space is not None, timeout=timeout)
         try:
@@ -201,11 +203,12 @@ class SqliteStore(Store):
             resident = self._searcher.fresh(connection)
         if resident is None:
             return super().gather(ids)
-        flat = np.asarray(ids, np.str_).ravel()
+        asked = np.asarray(ids, np.str_)
+        flat = asked.ravel()
         places = resident.find(flat)
         self._refuse_unknown(flat[flat != ""], places[flat != ""])
         unique, inverse = np.unique(places, return_inverse=True)
-        rows = inverse.reshape(ids.shape).astype(np.int64)
+        rows = inverse.reshape(asked.shape).astype(np.int64)
         if unique.size and unique[0] < 0:
             unique, rows = unique[1:], rows - 1
         if not unique.size:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -263,7 +264,8 @@ def opens_again(make: MakeStore) -> None:
     given = filled(make, random_set(20, some_space()))
     store = given.store
     kind, url = type(store), store.url
-    expect(store.info()["count"] == 20 and store.info()["url"] == url, "info with count and url")
+    info = json.loads(json.dumps(store.info()))
+    expect(info["count"] == 20 and info["url"] == url, "info as JSON values, with count and url")
     store.close()
     store.close()
     if not store.capabilities.persistent:
