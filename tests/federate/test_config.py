@@ -85,10 +85,10 @@ def test_relative_paths_are_relative_to_the_file(write, queries, stores, monkeyp
 
 @pytest.mark.usefixtures("world")
 def test_options_reach_the_federation(write):
-    text = 'fusion = "score"\nweight = 0.4\ndepth = 25\ndedup = "id"\n' + TWO
+    text = 'fusion = "score"\nweight = 0.4\ndepth = 25\ndedup = "id"\nremember = 7\n' + TWO
     federation = Federation.load(str(write(text)))
     assert federation.method == Score(weight=0.4)
-    assert (federation.depth, federation.dedup) == (25, "id")
+    assert (federation.depth, federation.dedup, federation.remember) == (25, "id", 7)
 
 
 def test_a_bridge_folder_is_loaded_once_and_equal_bridges_are_one(world, write):

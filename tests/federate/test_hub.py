@@ -166,6 +166,31 @@ def test_a_document_found_by_many_queries_is_mapped_once(sources, doubles):
         assert len(ids) == len(set(ids)) <= 30
 
 
+def test_a_document_found_by_a_later_search_is_not_mapped_again(sources, queries, doubles):
+    federation = Federation(doubles.HUB, sources)
+    whole = federation.search(queries)
+    again = federation.search(queries)
+    mapped = len(sources[0].store.fetched[0]), len(sources[1].store.fetched[0])
+    assert sources[1].to_store.rows == [9, mapped[0], 9]
+    assert sources[1].to_hub.rows == [mapped[1]]
+    for name in FIELDS:
+        np.testing.assert_array_equal(getattr(whole, name), getattr(again, name))
+    forgetful = Federation(doubles.HUB, sources, remember=0)
+    for _ in range(2):
+        np.testing.assert_array_equal(forgetful.search(queries).scores, whole.scores)
+    assert sources[1].to_hub.rows == [mapped[1]] * 3
+    with pytest.raises(ParameterError, match="remember as a whole number of at least 0; got -1"):
+        Federation(doubles.HUB, sources, remember=-1)
+
+
+def test_a_document_that_was_replaced_is_mapped_anew(sources, queries, doubles):
+    federation = Federation(doubles.HUB, sources)
+    federation.search(queries)
+    sources[1].store.vectors[:] = doubles.unit(np.random.default_rng(99), 25, 6)
+    fresh = Federation(doubles.HUB, sources, remember=0).search(queries)
+    np.testing.assert_array_equal(federation.search(queries).scores, fresh.scores)
+
+
 @pytest.mark.parametrize("fusion", ["score", "agg", "rrf", "combmnz", "one_directional"])
 def test_one_query_and_a_batch_give_the_same_numbers(three, queries, doubles, fusion, monkeypatch):
     federation = Federation(doubles.HUB, three, fusion=fusion)

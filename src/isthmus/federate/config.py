@@ -63,6 +63,7 @@ class FederationConfig(_Strict):
     weight: float | None = Field(None, ge=0, le=1, description="Share of the native similarity.")
     depth: int | None = Field(None, ge=1, description="Candidates from each store.")
     dedup: str = Field("none", description="none, or id: the same id is one document.")
+    remember: int = Field(16_384, ge=0, description="Mapped candidates kept per source and space.")
 
     @model_validator(mode="after")
     def _check_stores(self) -> Self:
@@ -161,6 +162,7 @@ def load(path: Path, kind: type[F]) -> F:
             weight=config.weight,
             depth=config.depth,
             dedup=config.dedup,  # type: ignore[arg-type]  # checked by the federation
+            remember=config.remember,
         )
         opened.pop_all()
     return federation

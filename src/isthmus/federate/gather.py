@@ -13,16 +13,18 @@ sources be searched side by side.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from isthmus._types import FloatArray, IdArray
+from isthmus.federate.memory import CarriedRows
 from isthmus.federate.similarity import pair_similarity
 from isthmus.federate.source import Source
 from isthmus.federate.spokes import Spoke
+from isthmus.spaces import VectorSet
 
 __all__ = ["Catch", "Task", "run"]
 
@@ -61,6 +63,8 @@ class Task:
         Spaces in which its candidates are compared, besides its own.
     depth : int
         Candidates per query.
+    carried : sequence of CarriedRows, one per space
+        Its candidates in that space, from earlier searches.
     """
 
     source: Source
@@ -69,6 +73,7 @@ class Task:
     queries: Sequence[FloatArray]
     wanted: Sequence[int]
     depth: int
+    carried: Sequence[CarriedRows]
 
     def __call__(self) -> Catch:
         """Search the source and compare its candidates."""
@@ -78,15 +83,26 @@ class Task:
         others = [space for space in self.wanted if space != self.space]
         if others:
             vectors, rows = self.source.gather(found.ids)
-            if len(vectors):
-                in_hub = vectors if self.space == 0 else self.spokes[self.space].to_hub(vectors)
-                for space in others:
-                    spoke = self.spokes[space]
-                    landed = in_hub if space == 0 else spoke.from_hub(in_hub)
+            if vectors is not None:
+                for space, landed in self._propagate(vectors, others):
                     similarities[space] = pair_similarity(
-                        self.queries[space], landed, rows, space=spoke.space
+                        self.queries[space], landed, rows, space=self.spokes[space].space
                     )
         return Catch(found.ids, similarities)
+
+    def _propagate(
+        self, vectors: VectorSet, others: Sequence[int]
+    ) -> Iterator[tuple[int, FloatArray]]:
+        """Yield the candidates in each of the other spaces, through the hub's."""
+        in_hub = vectors.matrix()
+        if self.space != 0:
+            in_hub = self.carried[0].carry(vectors.ids, in_hub, self.spokes[self.space].to_hub)
+        for space in others:
+            if space == 0:
+                yield space, in_hub
+            else:
+                through = self.spokes[space].from_hub
+                yield space, self.carried[space].carry(vectors.ids, in_hub, through)
 
 
 def run(tasks: Sequence[Task]) -> list[Catch]:

@@ -29,6 +29,7 @@ from isthmus.errors import (
 from isthmus.federate.candidates import Candidates, first_columns
 from isthmus.federate.fusion import Fusion, make
 from isthmus.federate.gather import Task, run
+from isthmus.federate.memory import CarriedRows
 from isthmus.federate.source import Source
 from isthmus.federate.spokes import Spoke, make_spokes
 from isthmus.rankings import Ranking
@@ -40,6 +41,9 @@ __all__ = ["Dedup", "Federation"]
 
 QUERY_BLOCK = 4096
 """Queries at a time, which bounds the candidate vectors in memory."""
+
+REMEMBER = 16_384
+"""Candidates per source and space that stay in memory."""
 
 Dedup = Literal["none", "id"]
 
@@ -65,6 +69,10 @@ class Federation:
     dedup : {"none", "id"}, default "none"
         ``id``: the same id in two stores is one document; the better candidate is kept. ``none``:
         stores number their documents independently.
+    remember : int, default 16,384
+        Candidates per source that stay in memory in each other space, so that a document which
+        later queries find is not mapped again: at most 75 MB for 384 and 768 dimensions. A document
+        that was replaced in its store is mapped anew; 0 remembers nothing.
 
     Raises
     ------
@@ -87,17 +95,20 @@ class Federation:
     weight: float | None = None
     depth: int | None = None
     dedup: Dedup = "none"
+    remember: int = REMEMBER
     spokes: tuple[Spoke, ...] = field(init=False, repr=False, compare=False)
     method: Fusion = field(init=False, repr=False, compare=False)
     _names: IdArray = field(init=False, repr=False, compare=False)
     _fingerprints: IdArray = field(init=False, repr=False, compare=False)
     _space: IntArray = field(init=False, repr=False, compare=False)
+    _carried: tuple[tuple[CarriedRows, ...], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         sources = tuple(self.sources)
         _check_names(sources)
         if self.depth is not None:
             _check_count(self.depth, name="depth")
+        _check_count(self.remember, name="remember", least=0)
         if self.dedup not in get_args(Dedup):
             raise UnknownNameError.of("way to merge (dedup)", str(self.dedup), get_args(Dedup))
         spokes = make_spokes(self.hub, sources)
@@ -110,6 +121,7 @@ class Federation:
             ("_names", np.array([source.name for source in sources])),
             ("_fingerprints", np.array(fingerprints)),
             ("_space", np.array([places[one] for one in fingerprints])),
+            ("_carried", tuple(tuple(CarriedRows(self.remember) for _ in spokes) for _ in sources)),
         ):
             object.__setattr__(self, name, value)
         _check_metrics(self.spokes, self.method)
@@ -269,8 +281,10 @@ class Federation:
         wanted = self.method.spaces(len(self.spokes))
         catches = run(
             [
-                Task(source, int(self._space[row]), self.spokes, queries, wanted, depth)
-                for row, source in enumerate(self.sources)
+                Task(source, int(space), self.spokes, queries, wanted, depth, carried)
+                for source, space, carried in zip(
+                    self.sources, self._space, self._carried, strict=True
+                )
             ]
         )
         ids = np.concatenate([catch.ids for catch in catches], axis=1)
@@ -299,10 +313,12 @@ def _check_names(sources: Sequence[Source]) -> None:
         )
 
 
-def _check_count(value: int, *, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+def _check_count(value: int, *, name: str, least: int = 1) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ParameterError(
-            expected=f"{name} as a whole number of at least 1", got=f"{value!r}", do="change it"
+            expected=f"{name} as a whole number of at least {least}",
+            got=f"{value!r}",
+            do="change it",
         )
 
 

@@ -20,7 +20,7 @@ from isthmus.errors import (
 
 if TYPE_CHECKING:
     from isthmus.bridge import Bridge
-    from isthmus.spaces import Space
+    from isthmus.spaces import Space, VectorSet
     from isthmus.stores.base import Found, Store
 
 __all__ = ["Source", "check_bridge"]
@@ -97,7 +97,7 @@ class Source:
             )
         return found
 
-    def gather(self, ids: IdArray) -> tuple[FloatArray, IntArray]:
+    def gather(self, ids: IdArray) -> tuple[VectorSet | None, IntArray]:
         """Return the distinct rows of these ids, and where each id finds its own.
 
         Parameters
@@ -107,7 +107,7 @@ class Source:
 
         Returns
         -------
-        vectors : FloatArray of shape (n, dim), float32
+        vectors : VectorSet of n rows, or None where there is no candidate at all
         rows : IntArray of shape (m, depth)
             -1 for the empty id.
 
@@ -118,9 +118,7 @@ class Source:
         """
         with self.noting():
             gathered = self.store.gather(ids)
-        if gathered.vectors is None:
-            return np.empty((0, self.store.space.dim), dtype=np.float32), gathered.rows
-        return gathered.vectors.matrix(), gathered.rows
+        return gathered.vectors, gathered.rows
 
     @contextlib.contextmanager
     def noting(self) -> Iterator[None]:

@@ -107,14 +107,16 @@ def make_spokes(hub: Space, sources: Sequence[Source]) -> tuple[Spoke, ...]:
 
 def _same(known: Bridge | None, new: Bridge | None, source: Source) -> Bridge | None:
     """Return the one that is there; refuse two that differ."""
-    if known is not None and new is not None and known.hash != new.hash:
+    if known is new or new is None:
+        return known
+    if known is not None and known.hash != new.hash:
         raise ParameterError(
             expected=f"one bridge per space and direction, shared by all sources of "
             f"{source.store.space}",
             got=f"a second, different one in source {source.name!r}",
             do="give all of them the same bridge, or leave it out of all but one",
         )
-    return known if known is not None else new
+    return new if known is None else known
 
 
 def carry(bridge: Bridge, rows: FloatArray) -> FloatArray:
