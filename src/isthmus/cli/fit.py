@@ -9,7 +9,7 @@ import typer
 
 from isthmus.cli.options import Json, Quiet, Require, Seed, Source, Target
 from isthmus.cli.output import Output, grid
-from isthmus.cli.tables import about_bridge, report_table
+from isthmus.cli.tables import about_bridge, report_table, say_number
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from isthmus.bridge import Bridge
 
 __all__ = ["fit"]
+
+COMPARED = ("nbr_overlap@10", "similarity_error", "cos_to_target")
 
 
 def fit(
@@ -97,13 +99,10 @@ def _title(bridge: Bridge) -> str:
 
 
 def _candidates(bridge: Bridge) -> Table:
+    """Show the maps that were compared, by the measures that all of them have."""
+    compared = bridge.provenance.candidates
+    names = [name for name in COMPARED if all(name in one for one in compared)]
     rows = [
-        [
-            str(one["method"]),
-            f"{float(one['nbr_overlap@10']):.3f}",
-            f"{float(one['below_best']['mean']):.3f}",
-            f"{float(one['cos_to_target']):.3f}",
-        ]
-        for one in bridge.provenance.candidates
+        [str(one["method"]), *(say_number(float(one[name])) for name in names)] for one in compared
     ]
-    return grid(["candidate", "nbr_overlap@10", "below best", "cos_to_target"], rows)
+    return grid(["candidate", *names], rows)

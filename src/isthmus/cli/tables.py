@@ -29,7 +29,7 @@ def say_value(value: Value | None) -> str:
     if value is None or math.isnan(value.mean):
         return "-"
     if value.name == "mse":  # a mean over columns: small where rows have unit length
-        return f"{value.mean:.2g} [{value.low:.2g}, {value.high:.2g}]"
+        return f"{value.mean:.1e}"
     return f"{value.mean:.3f}" if math.isnan(value.low) else str(value)
 
 
