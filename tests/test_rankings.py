@@ -9,6 +9,7 @@ import pytest
 
 from isthmus.errors import (
     CountMismatchError,
+    EmptyInputError,
     InvalidIdError,
     UnknownFormatError,
     WriteFailedError,
@@ -133,3 +134,21 @@ def test_empty_rankings_are_written_too(plain_ids, tmp_path):
     )
     empty.save(tmp_path / "out.trec")
     assert (tmp_path / "out.trec").read_bytes() == b""
+
+
+def test_batches_of_queries_become_one_ranking():
+    first, second = make_one("q1"), make_one("q2")
+    both = Ranking.concatenate([first, second])
+    assert both.query_ids.tolist() == ["q1", "q2"]
+    assert both.hits(1) == second.hits(0)
+    assert Ranking.concatenate([first]) is first
+    with pytest.raises(EmptyInputError, match="at least one ranking"):
+        Ranking.concatenate([])
+    with pytest.raises(CountMismatchError, match=r"rankings of one width; got \[1, 2\]"):
+        Ranking.concatenate([first, make_one("q3", columns=2)])
+
+
+def make_one(query: str, columns: int = 1) -> Ranking:
+    ids = np.full((1, columns), "d")
+    scores = np.full((1, columns), 0.5, np.float32)
+    return Ranking(np.array([query]), ids, scores, ids, ids, scores, scores)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import TextIO
@@ -14,7 +14,12 @@ import numpy as np
 
 from isthmus._files import atomic_path
 from isthmus._types import FloatArray, IdArray
-from isthmus.errors import CountMismatchError, InvalidIdError, UnknownFormatError
+from isthmus.errors import (
+    CountMismatchError,
+    EmptyInputError,
+    InvalidIdError,
+    UnknownFormatError,
+)
 
 __all__ = ["Hit", "Ranking", "check_run_path", "plain"]
 
@@ -110,6 +115,35 @@ class Ranking:
         """Yield each query id with its hits."""
         for row, query_id in enumerate(self.query_ids):
             yield str(query_id), self.hits(row)
+
+    @classmethod
+    def concatenate(cls, rankings: Sequence[Ranking]) -> Ranking:
+        """Return the answers to several batches of queries as one ranking.
+
+        Parameters
+        ----------
+        rankings : sequence of Ranking
+            At least one; all with the same number of columns.
+
+        Raises
+        ------
+        EmptyInputError, CountMismatchError
+        """
+        if not rankings:
+            raise EmptyInputError(expected="at least one ranking", got="none", do="search first")
+        widths = sorted({one.ids.shape[1] for one in rankings})
+        if len(widths) > 1:
+            raise CountMismatchError(
+                expected="rankings of one width", got=f"{widths}", do="ask each for the same k"
+            )
+        if len(rankings) == 1:
+            return rankings[0]
+        return cls(
+            **{
+                one.name: np.concatenate([getattr(ranking, one.name) for ranking in rankings])
+                for one in fields(cls)
+            }
+        )
 
     def save(self, path: Path | str) -> None:
         """Write a TREC run (``.trec``, ``.run``), ``.jsonl`` or ``.csv``, whole or not at all.

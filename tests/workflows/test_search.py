@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -51,3 +53,25 @@ def folder_url(folder):
     from urllib.parse import quote
 
     return quote(str(folder))
+
+
+def test_queries_come_from_a_file_and_in_batches(documents, tmp_path, monkeypatch):
+    module = sys.modules["isthmus.workflows.search"]  # the name itself is the function
+    monkeypatch.setattr(module, "BATCH_QUERIES", 2)
+    asked = VectorSet([f"q{i}" for i in range(5)], np.eye(5, 2) + 0.5, SPACE)
+    asked.save(tmp_path / "q.npz", dtype="float32")
+    steps = []
+
+    def watch(items, description, total):
+        steps.append((description, total))
+        yield from items
+
+    with open_store("memory://n?collection=docs", space=SPACE) as store:
+        store.upsert(documents)
+        federation = Federation(SPACE, [Source("only", store)])
+        ranking = search(federation, tmp_path / "q.npz", k=2, track=watch)
+        whole = federation.search(asked, k=2)
+    assert steps == [("searching", 3)]
+    assert ranking.query_ids.tolist() == asked.ids.tolist()
+    assert ranking.ids.tolist() == whole.ids.tolist()
+    assert ranking.scores.tolist() == whole.scores.tolist()

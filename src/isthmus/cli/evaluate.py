@@ -90,6 +90,7 @@ def evaluate(
         target_queries=target_queries,
         qrels=qrels,
         seed=seed,
+        track=output.track,
     )
     for note in result.notes:
         output.warn(note)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from isthmus.bridge import Bridge
+    from isthmus.bridge.rule import Purpose
 
 __all__ = ["fit"]
 
@@ -46,6 +47,23 @@ def fit(
             help="A map by name, or auto: the most constrained within noise of the best.",
         ),
     ] = "auto",
+    purpose: Annotated[
+        str,
+        typer.Option(
+            "--purpose",
+            metavar="search|score",
+            help="Mapped rows will search B, or be scored beside B's own (candidates of a "
+            "federation carried back to its hub).",
+        ),
+    ] = "search",
+    min_retention: Annotated[
+        float,
+        typer.Option(
+            "--min-retention",
+            metavar="SHARE",
+            help="Share of the native top 10 to keep for the verdict bridge.",
+        ),
+    ] = 0.5,
     require: Require = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -62,7 +80,16 @@ def fit(
 
     output = Output("fit", as_json=as_json, quiet=quiet)
     check_required(require)
-    bridge = fit_bridge(source, target, pairs, method=method, seed=seed, track=output.track)
+    bridge = fit_bridge(
+        source,
+        target,
+        pairs,
+        method=method,
+        purpose=cast("Purpose", purpose),  # checked by the fit, with the names that there are
+        min_retention=min_retention,
+        seed=seed,
+        track=output.track,
+    )
     bridge.save(out)
     warn_of_verdict(bridge, output)
     if not quiet:

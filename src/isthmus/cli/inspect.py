@@ -39,7 +39,7 @@ def inspect(
     from isthmus.workflows import inspect as look
 
     output = Output("inspect", as_json=as_json, quiet=quiet)
-    result = look(a, b, seed=seed)
+    result = look(a, b, seed=seed, track=output.track)
     for path, one in ((a, result.a), (b, result.b)):
         if one is not None and path is not None:
             output.show(_about_set(one, title=path.name))

@@ -64,7 +64,7 @@ def search(
         check_run_path(out)
     queries = open_vectors(query_vectors)
     start = time.perf_counter()
-    ranking = run_search(federation, queries, k=k)
+    ranking = run_search(federation, queries, k=k, track=output.track)
     seconds = time.perf_counter() - start
     if out is None:
         output.show(*(_answers(ranking, row) for row in range(min(SHOWN_QUERIES, len(ranking)))))

@@ -11,7 +11,7 @@ Reference: HVMap, sections 3.3 and 3.4.1.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, get_args
@@ -190,7 +190,7 @@ class Federation:
             block = slice(start, start + QUERY_BLOCK)
             candidates = self._candidates([one[block] for one in by_space], self._depth(k, depth))
             blocks.append(self.rank(candidates, queries.ids[block], k=k))
-        return blocks[0] if len(blocks) == 1 else _concatenate(blocks)
+        return Ranking.concatenate(blocks)
 
     def candidates(
         self,
@@ -359,12 +359,3 @@ def _keep_best(scores: FloatArray, same: IntArray) -> FloatArray:
     best = np.full(scores.shape, width, dtype=np.int64)
     np.minimum.at(best, (rows, same), place)
     return np.where(place == best[rows, same], scores, np.float32("nan"))
-
-
-def _concatenate(blocks: Sequence[Ranking]) -> Ranking:
-    return Ranking(
-        **{
-            one.name: np.concatenate([getattr(block, one.name) for block in blocks])
-            for one in fields(Ranking)
-        }
-    )

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from isthmus._linalg import normalise
+from isthmus._progress import Track, silent
 from isthmus._types import FloatArray, IdArray
 from isthmus.bridge import Bridge
 from isthmus.errors import ParameterError
@@ -157,63 +159,70 @@ def hold_out(bridge: Bridge, pairs: Pairs | None, *, seed: int) -> tuple[Pairs |
     return pairs.select(drawn), int(np.count_nonzero(fitted))
 
 
-def measure_held_out(sides: Sides, held_out: Pairs, measured: Measured) -> None:
+def measure_held_out(
+    sides: Sides, held_out: Pairs, measured: Measured, *, track: Track[Any] = silent
+) -> None:
     """Add the preservation family and the reconstruction diagnostics, for bridge and null map."""
     own = sides.target.rows_of(held_out.target_ids)
     native = Native(held_out.target, sides.native, own_rows=own, metric=sides.bridge.target.metric)
-    moved = sides.bridge.lands_in != "target"
-    measured.values |= measure_pairs(
-        sides.mapped(held_out.source),
-        sides.compared[own] if moved else held_out.target,
-        sides.compared if moved else None,
-        native=native,
-        seed=sides.seed,
-    )
-    measured.null |= measure_pairs(
-        sides.unmapped(held_out.source), held_out.target, native=native, seed=sides.seed
-    )
+    for side in track((measured.values, measured.null), "measuring held-out rows", 2):
+        through = side is measured.values
+        moved = through and sides.bridge.lands_in != "target"
+        carry = sides.mapped if through else sides.unmapped
+        found = measure_pairs(
+            carry(held_out.source),
+            sides.compared[own] if moved else held_out.target,
+            sides.compared if moved else None,
+            native=native,
+            seed=sides.seed,
+        )
+        side.update(found)
 
 
-def measure_run_of(sides: Sides, asked: Asked, measured: Measured) -> tuple[int, int]:
+def measure_run_of(
+    sides: Sides, asked: Asked, measured: Measured, *, track: Track[Any] = silent
+) -> tuple[int, int]:
     """Add what the queries keep and find; return judged queries and searched documents.
 
     Documents that the bridge was fitted on are not searched by judged queries: the map knows where
     these lie.
     """
-    mapped, plain = sides.mapped(asked.queries.matrix()), sides.unmapped(asked.queries.matrix())
+    ways = {
+        "values": (sides.mapped(asked.queries.matrix()), True),
+        "null": (sides.unmapped(asked.queries.matrix()), False),
+    }
     if asked.target_queries is not None:
-        native = asked.target_queries.matrix()
-        measured.values |= _kept(sides, mapped, native, sides.compared)
-        measured.null |= _kept(sides, plain, native, sides.native)
+        ways["oracle"] = (asked.target_queries.matrix(), False)
+        for name in ("values", "null"):
+            getattr(measured, name).update(_kept(sides, *ways[name], native=ways["oracle"][0]))
     if asked.qrels is None:
         return 0, 0
-    fitted = sides.bridge.provenance.fitted_on(sides.target.ids, side="target")
-    documents = _Documents(sides, np.flatnonzero(~fitted))
+    documents = _Documents.not_fitted_on(sides)
     qrels = documents.restrict(asked.qrels)
-    judged = np.zeros(len(asked.queries), np.bool_)
-    if qrels is not None:
-        judged = qrels.judged(asked.queries.ids)
-    if qrels is None or not judged.any():
+    if qrels is None or not (judged := qrels.judged(asked.queries.ids)).any():
         return 0, len(documents.rows)
     ids = asked.queries.ids[judged]
-    measured.values |= documents.run(mapped[judged], ids, qrels, compared=True)
-    measured.null |= documents.run(plain[judged], ids, qrels)
-    if asked.target_queries is not None:
-        native = asked.target_queries.matrix()[judged]
-        measured.oracle |= documents.run(native, ids, qrels)
-        for name in list(measured.oracle):
-            for side in (measured.values, measured.null):
-                share = ratio_to_oracle(side[name], measured.oracle[name], seed=sides.seed)
-                side[share.name] = share
+    for name, (queries, moved) in track(ways.items(), "searching", len(ways)):
+        found = documents.run(queries[judged], ids, qrels, moved=moved)
+        getattr(measured, name).update(found)
+    for name, oracle in measured.oracle.items():
+        for side in (measured.values, measured.null):
+            share = ratio_to_oracle(side[name], oracle, seed=sides.seed)
+            side[share.name] = share
     return int(judged.sum()), len(documents.rows)
 
 
 def _kept(
-    sides: Sides, mapped: FloatArray, native: FloatArray, collection: FloatArray
+    sides: Sides,
+    queries: FloatArray,
+    moved: bool,  # noqa: FBT001 - both come as one of the ways above
+    *,
+    native: FloatArray,
 ) -> dict[str, Value]:
-    """Return the share of the native top 10 that the queries find in a collection."""
+    """Return the share of the native top 10 that the queries find."""
     metric = sides.bridge.target.metric
-    found = top_k(mapped, collection, k=K, metric=metric).rows
+    collection = sides.compared if moved else sides.native
+    found = top_k(queries, collection, k=K, metric=metric).rows
     true = top_k(native, sides.native, k=K, metric=metric).rows
     kept = overlap_counts(found, true) / min(K, len(collection))
     return summarise({OF_QUERIES: kept}, seed=sides.seed)
@@ -226,6 +235,23 @@ class _Documents:
     sides: Sides
     rows: npt.NDArray[np.int64]
 
+    @classmethod
+    def not_fitted_on(cls, sides: Sides) -> _Documents:
+        """Take the target set without what the bridge was fitted on."""
+        fitted = sides.bridge.provenance.fitted_on(sides.target.ids, side="target")
+        return cls(sides, np.flatnonzero(~fitted))
+
+    @cached_property
+    def native(self) -> FloatArray:
+        """Their rows as they are."""
+        return self.sides.native[self.rows]
+
+    @cached_property
+    def compared(self) -> FloatArray:
+        """Their rows in the comparison space."""
+        same = self.sides.compared is self.sides.native
+        return self.native if same else self.sides.compared[self.rows]
+
     def restrict(self, qrels: Qrels) -> Qrels | None:
         """Keep the judgements of these documents; None where there are none."""
         ids = self.sides.target.ids[self.rows]
@@ -234,12 +260,12 @@ class _Documents:
         return qrels.restrict(ids)
 
     def run(
-        self, queries: FloatArray, ids: IdArray, qrels: Qrels, *, compared: bool = False
+        self, queries: FloatArray, ids: IdArray, qrels: Qrels, *, moved: bool
     ) -> dict[str, Value]:
         """Search and measure nDCG@10 and Recall@10."""
-        collection = self.sides.compared if compared else self.sides.native
+        collection = self.compared if moved else self.native
         metric = self.sides.bridge.target.metric
-        found = top_k(queries, collection[self.rows], k=K, metric=metric).rows
+        found = top_k(queries, collection, k=K, metric=metric).rows
         names = self.sides.target.ids[self.rows]
         answers = np.where(found < 0, "", names[np.maximum(found, 0)])
         return measure_run(

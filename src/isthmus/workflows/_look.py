@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from isthmus._progress import Track, silent
 from isthmus._types import FloatArray, IntArray
 from isthmus.spaces import Space
 
@@ -80,7 +81,12 @@ class SetInspection:
 
 
 def look_at_rows(
-    ids: npt.NDArray[np.str_], vectors: npt.NDArray[Any], space: Space | None, *, seed: int
+    ids: npt.NDArray[np.str_],
+    vectors: npt.NDArray[Any],
+    space: Space | None,
+    *,
+    seed: int = 0,
+    track: Track[Any] = silent,
 ) -> SetInspection:
     """Look at every row once, and at the neighbours of some.
 
@@ -90,12 +96,15 @@ def look_at_rows(
     vectors : array of shape (n, dim)
         Of any number type, in memory or mapped; bad rows are counted and not refused.
     space : Space or None
-    seed : int
+    seed : int, default 0
         Of the rows whose neighbours are looked at.
+    track : Track, default silent
+        One step per block of rows.
     """
     lengths = np.empty(len(vectors), np.float64)
     seen: set[int] = set()
-    for start, block in _blocks(vectors):
+    steps = -(-len(vectors) // BLOCK_ROWS)
+    for start, block in track(_blocks(vectors), "looking at rows", steps):
         with np.errstate(over="ignore", invalid="ignore"):
             lengths[start : start + len(block)] = np.linalg.norm(block.astype(np.float64), axis=1)
         seen.update(hash(row.tobytes()) for row in block + np.float32(0))  # -0 is 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from isthmus._progress import Track, silent
 from isthmus.bridge import Bridge, ScopeReport
 from isthmus.errors import EmptyInputError
 from isthmus.evaluate import Report
@@ -80,6 +81,7 @@ def evaluate_bridge(
     target_queries: VectorSet | Path | str | None = None,
     qrels: Qrels | Path | str | None = None,
     seed: int = 0,
+    track: Track[Any] = silent,
 ) -> Evaluation:
     """Measure a bridge, beside the null map and, where it is known, the oracle.
 
@@ -102,6 +104,7 @@ def evaluate_bridge(
         Gives ``nDCG@10`` and ``Recall@10`` of the queries, and their ratio to the oracle.
     seed : int, default 0
         Of draws for intervals, and of the rows where there are more than 2,000.
+    track : Track, default silent
 
     Returns
     -------
@@ -126,9 +129,9 @@ def evaluate_bridge(
         raise _nothing_held_out(shared)
     measured, judged, searched = Measured(), 0, 0
     if held_out is not None:
-        measure_held_out(sides, held_out, measured)
+        measure_held_out(sides, held_out, measured, track=track)
     if asked is not None:
-        judged, searched = measure_run_of(sides, asked, measured)
+        judged, searched = measure_run_of(sides, asked, measured, track=track)
     evaluation = Evaluation(
         values=measured.values,
         null=measured.null,

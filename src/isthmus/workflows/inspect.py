@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from isthmus._progress import Track, silent
 from isthmus._types import FloatArray, IntArray, Metric
 from isthmus.errors import InputError
 from isthmus.evaluate import Value, summarise
@@ -118,7 +119,11 @@ class Inspection:
 
 
 def inspect(
-    a: VectorSet | Path | str, b: VectorSet | Path | str | None = None, *, seed: int = 0
+    a: VectorSet | Path | str,
+    b: VectorSet | Path | str | None = None,
+    *,
+    seed: int = 0,
+    track: Track[Any] = silent,
 ) -> Inspection:
     """Look at a set of vectors, or at two and how far they agree on the ids they share.
 
@@ -129,6 +134,7 @@ def inspect(
         counted.
     seed : int, default 0
         Of the rows that are looked at where there are many.
+    track : Track, default silent
 
     Returns
     -------
@@ -148,10 +154,10 @@ def inspect(
     >>> both.shared_ids, both.overlap.mean, round(both.null_retention.mean, 1)
     (100, 1.0, 0.0)
     """
-    first, looked_a = _look(a, seed=seed)
+    first, looked_a = _look(a, seed=seed, track=track)
     if b is None:
         return Inspection(looked_a)
-    second, looked_b = _look(b, seed=seed)
+    second, looked_b = _look(b, seed=seed, track=track)
     if first is None or second is None:
         return Inspection(looked_a, looked_b)
     return Inspection(looked_a, looked_b, compare(first, second, seed=seed))
@@ -206,19 +212,21 @@ def _null_retention(
     return summarise({f"nbr_overlap@{K}": kept}, seed=seed)[f"nbr_overlap@{K}"]
 
 
-def _look(vectors: VectorSet | Path | str, *, seed: int) -> tuple[VectorSet | None, SetInspection]:
+def _look(
+    vectors: VectorSet | Path | str, *, seed: int, track: Track[Any]
+) -> tuple[VectorSet | None, SetInspection]:
     """Look at a set; the set is None where its rows cannot be used."""
     try:
         opened = open_vectors(vectors)
     except InputError:
         if isinstance(vectors, VectorSet):
             raise
-        return None, _look_at_file(Path(vectors), seed=seed)
-    looked = look_at_rows(opened.ids, opened.vectors, opened.space, seed=seed)
+        return None, _look_at_file(Path(vectors), seed=seed, track=track)
+    looked = look_at_rows(opened.ids, opened.vectors, opened.space, seed=seed, track=track)
     return (opened if looked.sound else None), looked
 
 
-def _look_at_file(path: Path, *, seed: int) -> SetInspection:
+def _look_at_file(path: Path, *, seed: int, track: Track[Any]) -> SetInspection:
     """Look at what a file holds, though no set can be made of it."""
     form = format_of(path)
     raw = form.read(path, form.memory_maps)
@@ -228,7 +236,7 @@ def _look_at_file(path: Path, *, seed: int) -> SetInspection:
     fits = raw.space is None or raw.space.dim == vectors.shape[-1]
     if not sound or len(ids) != len(vectors) or not fits:
         open_vectors(path)  # raises, and says what is wrong
-    return look_at_rows(ids, vectors, raw.space, seed=seed)
+    return look_at_rows(ids, vectors, raw.space, seed=seed, track=track)
 
 
 def _without_rows(value: Value) -> dict[str, Any]:
