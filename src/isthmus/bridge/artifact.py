@@ -18,7 +18,14 @@ import numpy.typing as npt
 from isthmus._files import atomic_folder
 from isthmus.bridge.calibration import Calibration
 from isthmus.bridge.format import Tensors, read_tensors, tensor_record, write_tensors
-from isthmus.bridge.manifest import FORMAT, VERSION, Manifest, manifest_hash, parse_manifest
+from isthmus.bridge.manifest import (
+    FORMAT,
+    VERSION,
+    WEIGHTS_FILE,
+    Manifest,
+    manifest_hash,
+    parse_manifest,
+)
 from isthmus.bridge.preprocessing import describe_preprocessing
 from isthmus.bridge.provenance import Provenance
 from isthmus.bridge.reading import LIMITS, malformed, parse_json, read_limited
@@ -41,7 +48,6 @@ if TYPE_CHECKING:
 __all__ = ["CARD_FILE", "MANIFEST_FILE", "WEIGHTS_FILE", "describe", "load", "save"]
 
 MANIFEST_FILE = "bridge.json"
-WEIGHTS_FILE = "weights.safetensors"
 CARD_FILE = "README.md"
 FILES = (MANIFEST_FILE, WEIGHTS_FILE, CARD_FILE)
 
@@ -91,9 +97,10 @@ def save(bridge: Bridge, folder: Path) -> None:
     """Write an artifact; see `Bridge.save`."""
     from isthmus.bridge.card import write_card
 
-    _check_replaceable(folder)
+    place = folder.resolve()  # a link to the folder is the user's own, and stays
+    _check_replaceable(place)
     manifest, tensors = describe(bridge)
-    with atomic_folder(folder) as temporary:
+    with atomic_folder(place) as temporary:
         write_tensors(temporary / WEIGHTS_FILE, tensors)
         text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False)
         (temporary / MANIFEST_FILE).write_text(text + "\n", encoding="utf-8")
@@ -102,15 +109,20 @@ def save(bridge: Bridge, folder: Path) -> None:
 
 def _check_replaceable(folder: Path) -> None:
     """Refuse to put a bridge in the place of anything but an older bridge."""
-    others: list[str] = []
     if folder.is_dir():
-        others = sorted(item.name for item in folder.iterdir() if item.name not in FILES)
-    if others or (folder.exists() and not folder.is_dir()):
-        raise WriteFailedError(
-            expected=f"{folder.name!r} as a new folder, or an older bridge to replace",
-            got=f"a folder with {', '.join(others[:3])}" if others else "a file",
-            do="choose another folder; nothing was changed",
-        )
+        names = sorted(item.name for item in folder.iterdir())
+        if not names or (MANIFEST_FILE in names and set(names) <= set(FILES)):
+            return
+        found = f"a folder with {', '.join(name for name in names if name != MANIFEST_FILE)[:80]}"
+    elif folder.exists():
+        found = "a file"
+    else:
+        return
+    raise WriteFailedError(
+        expected=f"{folder.name!r} as a new folder, or an older bridge to replace",
+        got=found,
+        do="choose another folder; nothing was changed",
+    )
 
 
 def load(folder: Path) -> Bridge:
@@ -126,17 +138,22 @@ def load(folder: Path) -> Bridge:
     except ArtifactError:
         raise
     except _NOT_FITTING as error:
-        raise malformed(
-            f"a {manifest.method[:40]} map that its own tensors fit", str(error)
-        ) from error
+        got = error.got if isinstance(error, IsthmusError) else str(error)
+        raise malformed(f"a {manifest.method[:40]} map that its own tensors fit", got) from error
+    _check_derived(manifest, again)
+    return bridge
+
+
+def _check_derived(manifest: Manifest, again: Mapping[str, Any]) -> None:
+    """Refuse a manifest that is not what its own bridge would be described as."""
     recorded = manifest.model_dump()
     differing = [name for name, value in again.items() if recorded[name] != value]
     if differing:
+        names = [name for name in differing if name != "hash"]
         raise malformed(
             "a manifest whose fields follow from its own tensors and values",
-            f"other values of {', '.join(name for name in differing if name != 'hash')}",
+            f"other values of {', '.join(names) or 'the hash: numbers in another form'}",
         )
-    return bridge
 
 
 def _check_tensors(manifest: Manifest, tensors: Tensors) -> None:
@@ -156,7 +173,8 @@ def _check_tensors(manifest: Manifest, tensors: Tensors) -> None:
                 do="do not use this bridge; fetch it again from its maker",
             )
         # the value of a query may be undefined; nothing else may
-        if not name.startswith(REPORT) and not np.isfinite(array).all():
+        allowed = np.isnan(array) if name.startswith(REPORT) else False
+        if not (np.isfinite(array) | allowed).all():
             raise malformed(f"finite numbers in tensor {name!r}", "NaN or infinity")
 
 

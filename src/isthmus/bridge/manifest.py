@@ -14,11 +14,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from isthmus.bridge.reading import malformed
-from isthmus.errors import TamperedArtifactError, UnknownVersionError
+from isthmus.errors import TamperedArtifactError, UnknownVersionError, UnsafePathError
 
 __all__ = [
     "FORMAT",
     "VERSION",
+    "WEIGHTS_FILE",
     "Manifest",
     "canonical",
     "check_manifest_hash",
@@ -28,6 +29,7 @@ __all__ = [
 
 FORMAT = "isthmus.bridge"
 VERSION = 1
+WEIGHTS_FILE = "weights.safetensors"
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0)]
@@ -194,18 +196,21 @@ def manifest_hash(fields: Mapping[str, Any]) -> str:
 
 
 def parse_manifest(fields: Mapping[str, Any]) -> Manifest:
-    """Check version, hash and fields, in this order.
+    """Check version, paths, hash and fields, in this order.
 
     Raises
     ------
     UnknownVersionError
         A version that this Isthmus does not read.
+    UnsafePathError
+        A path where a plain file name must stand.
     TamperedArtifactError
         Fields that do not match the recorded hash.
     MalformedArtifactError
         Fields that are missing, unknown, or of the wrong type.
     """
     _check_version(fields)
+    _check_path(fields.get("weights_file"))
     check_manifest_hash(fields)
     try:
         return Manifest.model_validate(dict(fields))
@@ -228,6 +233,16 @@ def _check_version(fields: Mapping[str, Any]) -> None:
             do="upgrade Isthmus (pip install --upgrade isthmus)"
             if version > VERSION
             else "fit the bridge again",
+        )
+
+
+def _check_path(name: Any) -> None:
+    """Refuse a path in a manifest. The name is never used; who writes a path means harm."""
+    if isinstance(name, str) and (set(name) & set("/\\:\0") or name.strip(".") == ""):
+        raise UnsafePathError(
+            expected=f"{WEIGHTS_FILE!r} as the file of the tensors",
+            got=repr(name[:80]),
+            do="do not use this bridge",
         )
 
 
