@@ -1,0 +1,71 @@
+"""Write the archive of a format version: one bridge per map, with the numbers that it gives.
+
+    python tests/archives/write_archive.py v1
+
+Once per format version, and once per map that is added to it. What is there already is never
+written again: it stands for the files that users have.
+"""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from isthmus import Bridge, Pairs, Space, VectorSet
+from isthmus.bridge.selection import compose_for
+from isthmus.maps import names
+
+SOURCE = Space(model="archived-source", revision="1", dim=6, normalized=True)
+TARGET = Space(model="archived-target", revision="1", dim=8, normalized=True)
+
+
+def planted() -> tuple[VectorSet, VectorSet]:
+    """Return 60 objects in two spaces that share a subspace."""
+    rng = np.random.default_rng(20)
+    shared = rng.normal(size=(60, 4))
+    sides = [
+        shared @ rng.normal(size=(4, dim)) + 0.2 * rng.normal(size=(60, dim)) for dim in (6, 8)
+    ]
+    ids = [f"doc{row}" for row in range(60)]
+    unit = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in sides]
+    return VectorSet(ids, unit[0], SOURCE), VectorSet(ids, unit[1], TARGET)
+
+
+def fit(pairs: Pairs, method: str) -> Bridge:
+    """Fit a bridge; the small network is made smaller still, to keep the archive small."""
+    if method != "mlp_small":
+        return Bridge.fit(pairs, method=method)
+    bridge = Bridge.fit(pairs, method="ridge")
+    small = compose_for(pairs, method)
+    small.inner.set_params(hidden=(8, 4))
+    return replace(bridge, map=small.fit(pairs.source, pairs.target))
+
+
+def numbers(bridge: Bridge, source: VectorSet, target: VectorSet) -> dict[str, np.ndarray]:
+    """Return what a bridge gives for all rows: what an archived one must give for ever."""
+    return {
+        "mapped": bridge.transform(source.vectors),
+        "target": bridge.transform_target(target.vectors),
+        "outside": bridge.outside(source.vectors),
+        "calibrated": bridge.calibration.to_native(np.linspace(-1, 1, 41)),
+        "hash": np.array(bridge.hash),
+    }
+
+
+def main(version: str) -> None:
+    """Write the bridges that the archive of this version does not have yet."""
+    source, target = planted()
+    for method in names():
+        folder = Path(__file__).parent / version / method
+        if folder.exists():
+            continue
+        folder.mkdir(parents=True)
+        rows = np.arange(40)
+        bridge = fit(Pairs.from_rows(source, target, rows, rows), method)
+        bridge.save(folder / "bridge")
+        np.savez(folder / "numbers.npz", **numbers(bridge, source, target))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
