@@ -1,0 +1,158 @@
+"""Make docs/numbers.md and docs/lab19.md from the raw results; writes the same pages every time.
+
+    python benchmarks/tables.py
+
+What was not measured yet is named with the command that measures it.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import lab19_tables
+from table_format import Goal, Part, Record, load, markdown
+from tables_quality import QUALITY
+from tables_speed import SPEED
+
+HERE = Path(__file__).parent
+DATA = "--data ../shared/data"
+HEAD = """# Numbers
+
+Made by `python benchmarks/tables.py` from the raw results in `benchmarks/results/` (one JSON per
+run, with versions and machine); not edited by hand. The data are real vectors of public texts. The
+models are small and differ: their ten nearest neighbours agree by .34 to .55, so these bridges are
+hard cases. Quality is reported on seeds 0 to 4; nothing was tuned on them. Speed is a ratio within
+one run; times are those of the machine that ran it.
+"""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A benchmark: its question, how to repeat it, and whether numbers to reach were set for it."""
+
+    task: str
+    title: str
+    question: str
+    command: str
+    has_goals: bool = True
+
+
+SECTIONS = (
+    Section(
+        "federate_two",
+        "Two stores of two models, one ranking",
+        "A random fifth of the documents is embedded by both models (the pairs); the others lie "
+        "half in each store. Queries are encoded by the hub's model only, unless a row says both "
+        "encoders.",
+        f"python benchmarks/federate_two.py {DATA}",
+    ),
+    Section(
+        "query_mapping",
+        "Queries of one model over documents of another",
+        "nDCG@10 of mapped queries over that of native ones, on the documents that were not used "
+        "as pairs, beside three other packages with their defaults.",
+        f"make peers && python benchmarks/query_mapping.py {DATA}",
+    ),
+    Section(
+        "honesty",
+        "Do reports hold",
+        "The interval that a report gives for retention@10, from held-out pairs alone, against the "
+        "value on documents in no pair: 5 data sets, 18 ordered pairs of models, 100 to 2,000 "
+        "pairs.",
+        f"python benchmarks/honesty.py {DATA}",
+    ),
+    Section(
+        "lab19",
+        "Lab 19: which map, which pairs",
+        "All maps on the same pairs, chosen in four ways.",
+        f"python benchmarks/lab19.py {DATA}",
+        has_goals=False,
+    ),
+    Section(
+        "apply_speed",
+        "Carrying a collection over",
+        "Streamed from disk to disk, 384 to 768 columns, beside a bare loop of the same reads, "
+        "products and writes.",
+        "python benchmarks/apply_speed.py --rows 1000000",
+    ),
+    Section(
+        "store_search",
+        "The SQLite store beside faiss in memory",
+        "A batch of queries over 10,000 real vectors, and what happens once.",
+        f"python benchmarks/store_search.py {DATA}",
+    ),
+    Section(
+        "federated_overhead",
+        "What federation costs",
+        "Federated search over two SQLite stores beside the two searches alone, by turns.",
+        f"python benchmarks/federated_overhead.py {DATA}",
+    ),
+    Section(
+        "fit_speed",
+        "Fitting",
+        "Beside the reference calls. Asked for: at most 1.5 times their time, and 20,000 pairs of "
+        "768 columns under 1 GB.",
+        "python benchmarks/fit_speed.py",
+    ),
+    Section(
+        "neighbors_speed",
+        "Exact search and measures",
+        "Seconds, beside faiss and numpy alone, which break ties as it happens.",
+        f"python benchmarks/neighbors_speed.py {DATA}",
+        has_goals=False,
+    ),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--docs", type=Path, default=HERE.parent / "docs")
+    args = parser.parse_args()
+    pages = {"numbers.md": numbers(args.results), "lab19.md": lab19(args.results)}
+    for name, text in pages.items():
+        (args.docs / name).write_text(text, encoding="utf-8")
+        print(f"wrote {args.docs / name}")
+
+
+def lab19(results: Path) -> str:
+    return lab19_tables.page(load(results, "lab19"))
+
+
+def numbers(results: Path) -> str:
+    """Return the page: what was asked for and what came out, then a section per benchmark."""
+    parts = {section: part_of(section, load(results, section.task)) for section in SECTIONS}
+    rows = [
+        [": ".join(filter(None, (section.title, goal.asked))), goal.measured, goal.answer]
+        for section, part in parts.items()
+        for goal in part.goals
+    ]
+    lines = [HEAD, "## Asked for and measured", ""]
+    lines += [*markdown(["asked for", "measured", "reached"], rows), ""]
+    for section, part in parts.items():
+        lines += [f"## {section.title}", "", section.question, "", f"    {section.command}", ""]
+        lines += part.lines
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def part_of(section: Section, records: Sequence[Record]) -> Part:
+    """Return what a section says; results of an older format are named, not guessed at."""
+    if not records:
+        return nothing(section, "not measured yet")
+    makers: dict[str, Callable[[Sequence[Record]], Part]] = {**QUALITY, **SPEED}
+    try:
+        return makers[section.task](records)
+    except (KeyError, TypeError, IndexError) as error:
+        print(f"{section.task}: results of another format ({error!r})")
+        return nothing(section, "results are of another format than these tables; run it again")
+
+
+def nothing(section: Section, why: str) -> Part:
+    return Part([f"{why.capitalize()}.", ""], [Goal("", why, None)] if section.has_goals else [])
+
+
+if __name__ == "__main__":
+    main()

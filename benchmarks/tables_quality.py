@@ -1,0 +1,208 @@
+"""Tables of what bridges and federations keep: federate_two, query_mapping, honesty, lab19."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import lab19_tables
+import numpy as np
+from table_format import Goal, Part, Record, markdown, reported
+
+BOTH = "agg, both encoders"
+ONE_WAY = "one-directional"
+DEFAULT = "score w1 = 0.5"  # what `Score()` does with two spaces; a test compares them
+
+
+def federate_two(records: Sequence[Record]) -> Part:
+    """Mean nDCG@10, beside AGG with both encoders and the best one-directional ranking."""
+    lines: list[str] = []
+    goals: list[Goal] = []
+    for key, cells in grouped(records, "dataset", "hub", "other", "methods").items():
+        dataset, hub, other, methods = key
+        every = [cell["result"]["nDCG@10"] for cell in cells]
+        means = {name: float(np.mean([one[name] for one in every])) for name in every[0]}
+        best = max(mean for name, mean in means.items() if name.startswith(ONE_WAY))
+        rows = [
+            [mark(name), f"{mean:.4f}", f"{mean / means[BOTH]:.3f}", f"{mean - best:+.4f}"]
+            for name, mean in means.items()
+        ]
+        lines += [
+            f"{dataset}; hub {hub}, other {other}; maps {' and '.join(methods)}; "
+            f"{seeds_of(cells)}:",
+            "",
+            *markdown(["", "nDCG@10", "of AGG, both encoders", "over best one-way"], rows),
+            "",
+        ]
+        if set(methods) == {"auto"} and DEFAULT in means:
+            goals += federation_goals(f"{dataset}, {hub} and {other}", means, best)
+    return Part(lines, goals)
+
+
+def federation_goals(where: str, means: dict[str, float], best: float) -> list[Goal]:
+    share, above = means[DEFAULT] / means[BOTH], means[DEFAULT] - best
+    return [
+        Goal(
+            f"{where}: federated nDCG@10 at least .95 of AGG with both encoders",
+            f"{share:.3f}",
+            share >= 0.95,
+        ),
+        Goal(
+            f"{where}: within .01 of the best one-directional ranking, or above",
+            f"{above:+.4f}",
+            above >= -0.01,
+        ),
+    ]
+
+
+def mark(name: str) -> str:
+    return f"**{name} (default)**" if name == DEFAULT else name
+
+
+def query_mapping(records: Sequence[Record]) -> Part:
+    """Mean ratio to native queries, a row per number of pairs."""
+    lines: list[str] = []
+    goals: list[Goal] = []
+    for key, cells in grouped(records, "dataset", "source", "target").items():
+        rows = []
+        names = dict.fromkeys(maker(name) for cell in cells for name in cell["result"]["ratio"])
+        for (size,), some in sorted(grouped(cells, "pairs").items()):
+            means = mean_ratios(some)
+            rows.append([f"{size:,}", *(shown(means.get(name)) for name in names)])
+            ours = means.pop("isthmus")
+            best = max(means, key=lambda name: means[name])
+            goals.append(
+                Goal(
+                    f"{said(key)}, {size:,} pairs: at or above the best peer",
+                    f"{ours:.4f}, {best} {means[best]:.4f}",
+                    ours >= means[best],
+                )
+            )
+        lines += [f"{said(key)}; {seeds_of(cells)}:", ""]
+        lines += [*markdown(["pairs", *names], rows), ""]
+    return Part(lines, goals)
+
+
+def mean_ratios(cells: Sequence[Record]) -> dict[str, float]:
+    found: dict[str, list[float]] = {}
+    for cell in cells:
+        for name, ratio in cell["result"]["ratio"].items():
+            found.setdefault(maker(name), []).append(ratio)
+    return {name: float(np.mean(ratios)) for name, ratios in found.items()}
+
+
+def maker(name: str) -> str:
+    """Drop the chosen map from "isthmus (ridge)": it may differ between splits."""
+    return name.split(" ", maxsplit=1)[0]
+
+
+def shown(ratio: float | None) -> str:
+    return "refuses" if ratio is None else f"{ratio:.3f}"
+
+
+def honesty(records: Sequence[Record]) -> Part:
+    """Whether reported intervals hold on the rest, their width, and the verdicts."""
+    cells = reported(records)
+    if not cells:
+        return Part(["Only tuning seeds so far."])
+    lines = [f"{len(cells):,} cells; {seeds_of(cells)}.", ""]
+    head = ["", "cells", "holds", "width / plain", "reported - measured", "measured", "bridge"]
+    lines += [*markdown(head, [honesty_row("all", cells)]), ""]
+    for first, keys in (("pairs", ("pairs",)), ("data set", ("dataset", "source", "target"))):
+        rows = [honesty_row(said(key), some) for key, some in sorted(grouped(cells, *keys).items())]
+        lines += [*markdown([first, *head[1:]], rows), ""]
+    return Part(lines, honesty_goals(cells))
+
+
+def said(key: Sequence[Any]) -> str:
+    return f"{key[0]:,}" if len(key) == 1 else "{}, {} to {}".format(*key)
+
+
+def honesty_row(name: str, cells: Sequence[Record]) -> list[str]:
+    reports, plain, measured, bridges = honesty_arrays(cells)
+    held = (reports[:, 1] <= measured) & (measured <= reports[:, 2])
+    return [
+        name,
+        f"{len(cells):,}",
+        f"{held.mean():.3f}",
+        f"{widths(reports) / widths(plain):.2f}",
+        f"{np.mean(reports[:, 0] - measured):+.4f}",
+        f"{measured.mean():.3f}",
+        f"{bridges.sum():,}",
+    ]
+
+
+def honesty_arrays(cells: Sequence[Record]) -> tuple[np.ndarray, ...]:
+    results = [cell["result"] for cell in cells]
+    return (
+        np.array([result["reported"] for result in results]),
+        np.array([result["plain"] for result in results]),
+        np.array([result["measured"] for result in results]),
+        np.array([result["verdict"] in ("bridge", "pre_aligned") for result in results]),
+    )
+
+
+def widths(intervals: np.ndarray) -> float:
+    return float(np.mean(intervals[:, 2] - intervals[:, 1]))
+
+
+def honesty_goals(cells: Sequence[Record]) -> list[Goal]:
+    reports, plain, measured, bridges = honesty_arrays(cells)
+    held = float(np.mean((reports[:, 1] <= measured) & (measured <= reports[:, 2])))
+    wide = widths(reports) / widths(plain)
+    wrong = int((bridges & (measured < reports[:, 0] / 2)).sum())
+    high = measured >= 0.8
+    share = float(bridges[high].mean()) if high.any() else None
+    return [
+        Goal(
+            "interval of retention@10 holds the value on the rest in at least 93 % of the cells",
+            f"{held:.1%}",
+            held >= 0.93,
+        ),
+        Goal(
+            "mean width at most 2 times the plain query bootstrap's",
+            f"{wide:.2f} times",
+            wide <= 2.0,
+        ),
+        Goal(
+            "never `bridge` where the measured value is under half of the reported one",
+            f"{wrong} of {len(cells):,} cells",
+            wrong == 0,
+        ),
+        Goal(
+            "`bridge` in at least 80 % of the cells whose measured value is .8 or more",
+            "no such cell" if share is None else f"{share:.1%} of {int(high.sum())} cells",
+            None if share is None else share >= 0.8,
+        ),
+    ]
+
+
+def lab19(records: Sequence[Record]) -> Part:
+    """The statement; the page of its own has the tables."""
+    cells = lab19_tables.pooled(records)
+    if not cells:
+        return Part(["No data set and direction is complete yet."])
+    return Part([*lab19_tables.statement(cells, records), "", "Tables: [lab19.md](lab19.md).", ""])
+
+
+def grouped(records: Sequence[Record], *keys: str) -> dict[tuple[Any, ...], list[Record]]:
+    """Group the reported records by some of their parameters, in the order in which they come."""
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for record in reported(records):
+        values = (record["parameters"][key] for key in keys)
+        key = tuple(tuple(value) if isinstance(value, list) else value for value in values)
+        groups.setdefault(key, []).append(record)
+    return groups
+
+
+def seeds_of(cells: Sequence[Record]) -> str:
+    seeds = sorted({cell["parameters"]["seed"] for cell in cells})
+    return f"mean of {len(seeds)} splits (seeds {', '.join(map(str, seeds))})"
+
+
+QUALITY: dict[str, Callable[[Sequence[Record]], Part]] = {
+    "federate_two": federate_two,
+    "query_mapping": query_mapping,
+    "honesty": honesty,
+    "lab19": lab19,
+}

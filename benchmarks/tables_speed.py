@@ -1,0 +1,158 @@
+"""Tables of speed: every number is a ratio or a median within one run, on the machine it names."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from table_format import Goal, Part, Record, markdown
+
+ROWS = 1_000_000
+
+
+def apply_speed(records: Sequence[Record]) -> Part:
+    """Rate beside the bare loop, and memory."""
+    rows = [
+        [
+            f"{record['rows']:,}",
+            record["method"],
+            record["dtype"],
+            f"{record['ratio']:.2f}",
+            f"{record['peak_mb']:,.0f}",
+            str(record["machine"]["cores"]),
+        ]
+        for record in sorted(records, key=lambda record: record["rows"])
+    ]
+    head = ["rows", "map", "stored as", "rate / bare loop", "peak MB", "cores"]
+    goals = [
+        goal
+        for record in records
+        if record["rows"] >= ROWS
+        for goal in (
+            Goal(
+                f"{record['rows']:,} x 384 to 768, {record['method']}, {record['dtype']}: at least "
+                "80 % of the bare loop's rate",
+                f"{record['ratio']:.0%}",
+                record["ratio"] >= 0.8,
+            ),
+            Goal(
+                "the same: memory under 500 MB",
+                f"{record['peak_mb']:,.0f} MB",
+                record["peak_mb"] < 500,
+            ),
+        )
+    ]
+    return Part([*markdown(head, rows), ""], goals or [missing(f"apply on {ROWS:,} rows")])
+
+
+def store_search(records: Sequence[Record]) -> Part:
+    """SQLite store beside faiss in memory."""
+    lines: list[str] = []
+    goals = []
+    for record in records:
+        given, result = record["parameters"], record["result"]
+        lines += [f"{given['rows']:,} rows, {given['queries']:,} queries, {threads(given)}:", ""]
+        rows = [[name, f"{value:.2f}"] for name, value in result["ratios"].items()]
+        lines += [*markdown(["ratio of medians", ""], rows), ""]
+        times = {**result["once"], **medians_ms(result["seconds"])}
+        rows = [[name, f"{value:,.2f}"] for name, value in times.items()]
+        lines += [*markdown(["time", ""], rows), ""]
+        name = "minilm-l6: store over faiss, 1,000 queries"
+        ratio = result["ratios"][name]
+        goals.append(
+            Goal(
+                f"1,000 queries at once over 10,000 x 384 in SQLite, {threads(given)}: at most 2 "
+                "times a flat faiss search in memory",
+                f"{ratio:.2f} times",
+                ratio <= 2.0,
+            )
+        )
+    return Part(lines, goals)
+
+
+def threads(given: Mapping[str, Any]) -> str:
+    count = given["faiss threads"]
+    return f"{count} thread{'' if count == 1 else 's'}"
+
+
+def medians_ms(seconds: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    return {f"{name}, ms": statistics.median(times) * 1e3 for name, times in seconds.items()}
+
+
+def federated_overhead(records: Sequence[Record]) -> Part:
+    """Federated search beside the two searches alone."""
+    lines: list[str] = []
+    goals = []
+    for record in records:
+        rows = []
+        for cell in record["cells"]:
+            alone, federated = (clocks(cell, name) for name in ("alone", "federated"))
+            wall = federated["wall"] / alone["wall"]
+            worked = (
+                f"{federated['processor'] / alone['processor']:.2f}" if "processor" in alone else ""
+            )
+            count = cell["queries at a time"]
+            times = (f"{alone['wall']:.2f}", f"{federated['wall']:.2f}")
+            rows.append([cell["layout"], f"{count:,}", *times, f"{wall:.2f}", worked])
+            goals.append(
+                Goal(
+                    f"{count:,} at a time, {cell['layout']}: at most 1.3 x the two searches",
+                    f"{wall:.2f} times",
+                    wall <= 1.3,
+                )
+            )
+        setting = f"{record['data']}, maps {record['method']}, {record['environment']['threads']}"
+        head = ["", "queries", "alone, ms", "federated, ms", "ratio", "ratio of processor time"]
+        lines += [f"{setting} threads:", "", *markdown(head, rows), ""]
+    return Part(lines, goals)
+
+
+def clocks(cell: Mapping[str, Any], name: str) -> dict[str, float]:
+    """Return the median milliseconds of one search by clock; older runs have wall time only."""
+    times = cell["seconds"][name]
+    by_clock = times if isinstance(times, Mapping) else {"wall": times}
+    return {
+        clock: statistics.median(each) / cell["searches"] * 1e3 for clock, each in by_clock.items()
+    }
+
+
+def anything(records: Sequence[Record]) -> Part:
+    """List every number of a result, for benchmarks without a table of their own."""
+    lines: list[str] = []
+    for record in records:
+        given = record.get("parameters", {})
+        if given:
+            lines += [", ".join(f"{name} {value}" for name, value in given.items()) + ":", ""]
+        shown = record.get("result", record)
+        rows = [[name, f"{value:,.4g}"] for name, value in numbers(shown)]
+        lines += [*markdown(["", ""], rows), ""]
+    return Part(lines)
+
+
+def numbers(value: Any, name: str = "") -> Iterator[tuple[str, float]]:
+    """Walk through nested results; of a list of times the median is shown."""
+    if isinstance(value, Mapping):
+        for key, each in value.items():
+            yield from numbers(each, f"{name}, {key}" if name else str(key))
+    elif isinstance(value, list):
+        if value and all(isinstance(each, int | float) for each in value):
+            yield f"{name} (median of {len(value)})", float(statistics.median(value))
+        else:
+            for place, each in enumerate(value):
+                yield from numbers(each, f"{name}, {place}")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield name, float(value)
+
+
+def missing(what: str) -> Goal:
+    return Goal(what, "nothing yet", None)
+
+
+SPEED: dict[str, Callable[[Sequence[Record]], Part]] = {
+    "apply_speed": apply_speed,
+    "store_search": store_search,
+    "federated_overhead": federated_overhead,
+    "fit_speed": anything,
+    "neighbors_speed": anything,
+}
