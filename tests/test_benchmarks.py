@@ -1,0 +1,302 @@
+"""The benchmark scripts run on a small planted folder of data; the pages say what they found."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isthmus import Pairs, Space, VectorSet
+from isthmus.federate.candidates import Candidates
+from isthmus.federate.fusion import Score
+from isthmus.maps import Compose, names
+from isthmus.testing.planted import planted_pair
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+DOCUMENTS, QUERIES, PAIRS = 300, 40, 60
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _scripts_importable():
+    """Scripts import their neighbours by name, as when they are run."""
+    before = set(sys.modules)
+    sys.path.insert(0, str(BENCHMARKS))
+    yield
+    sys.path.remove(str(BENCHMARKS))
+    for name in set(sys.modules) - before:
+        if BENCHMARKS in Path(getattr(sys.modules[name], "__file__", None) or ".").parents:
+            del sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two models of 24 and 32 columns; each query lies by a document, its only relevant one."""
+    folder = tmp_path_factory.mktemp("data") / "planted"
+    folder.mkdir()
+    pair = planted_pair(DOCUMENTS, 24, 32, noise=0.3, normalized=True)
+    rng = np.random.default_rng(0)
+    for model, side in (("one", pair.source), ("two", pair.target)):
+        space = Space(model=model, dim=side.dim, normalized=True)
+        near = side.matrix()[:QUERIES] + 0.03 * rng.standard_normal((QUERIES, side.dim))
+        near /= np.linalg.norm(near, axis=1, keepdims=True)
+        ids = np.array([f"d{row}" for row in range(DOCUMENTS)])
+        asked = np.array([f"q{row}" for row in range(QUERIES)])
+        VectorSet(ids, side.matrix(), space).save(folder / f"docs.{model}.npz")
+        VectorSet(asked, near.astype(np.float32), space).save(folder / f"queries.{model}.npz")
+    judged = "".join(f"q{row}\td{row}\t1\n" for row in range(QUERIES))
+    (folder / "qrels.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+    return folder.parent
+
+
+@pytest.fixture(scope="module")
+def results(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run the bake-off on two seeds; its network is a small one, to be quick."""
+    folder = tmp_path_factory.mktemp("results")
+    args = Namespace(data=data, results=folder, seeds=[0, 1], pairs=PAIRS, held_out=80)
+    lab19 = importlib.import_module("lab19")
+    whole = lab19.compose_for
+
+    def small(pairs: Pairs, method: str) -> Compose:
+        made = whole(pairs, method)
+        if method == "mlp_small":
+            made.inner.set_params(hidden=(8, 8), max_epochs=20)
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lab19, "compose_for", small)
+        lab19.run(args, "planted", "one:two")
+    return folder
+
+
+def read(path: Path) -> dict:
+    return json.loads(path.read_text())
+
+
+def test_the_bake_off_keeps_one_file_per_run_and_one_that_pools_them(results: Path):
+    files = sorted(path.name for path in (results / "lab19").iterdir())
+    assert files == [f"planted.one.two.{which}.json" for which in ("0", "1", "pooled")]
+    assert all((results / "lab19" / name).stat().st_size < 80_000 for name in files)
+
+
+def test_every_map_is_measured_on_every_choice_of_pairs(results: Path):
+    run = read(results / "lab19/planted.one.two.0.json")["result"]
+    assert list(run["means"]) == ["all-easy", "one spot", "random", "coverage"]
+    assert all(tuple(found) == names() for found in run["means"].values())
+    assert run["anchors"]["all-easy"]["hard_pairs"] == 0.0
+    assert (
+        run["anchors"]["one spot"]["empty_clusters"] > run["anchors"]["coverage"]["empty_clusters"]
+    )
+
+
+def test_a_planted_rotation_is_found_by_the_rotation(results: Path):
+    values = read(results / "lab19/planted.one.two.pooled.json")["result"]["values"]["coverage"]
+    assert values["procrustes"]["nbr_overlap@10"][0] > 0.6 > values["null"]["nbr_overlap@10"][0]
+    assert values["procrustes"]["agreement@1"][0] > 0.9
+
+
+def test_pooled_values_are_means_over_queries_of_the_means_over_seeds(results: Path):
+    runs = [read(results / f"lab19/planted.one.two.{seed}.json")["result"] for seed in (0, 1)]
+    pooled = read(results / "lab19/planted.one.two.pooled.json")["result"]
+    for name in ("agreement@10", "agreement@10, hard", "nDCG@10"):
+        of_runs = np.mean([run["means"]["random"]["ridge"][name] for run in runs])
+        mean, low, high = pooled["values"]["random"]["ridge"][name]
+        assert mean == pytest.approx(of_runs, abs=2e-4)
+        assert low <= mean <= high
+    moved = pooled["moves"]["all-easy to coverage"]["ridge"]["agreement@10"][0]
+    values = [
+        pooled["values"][choice]["ridge"]["agreement@10"][0] for choice in ("coverage", "all-easy")
+    ]
+    assert moved == pytest.approx(values[0] - values[1], abs=2e-4)
+
+
+def test_hard_queries_are_a_quarter_and_equal_answers_are_not_hard():
+    from isthmus.evaluate.preservation import Native
+
+    lab19 = importlib.import_module("lab19")
+    angles = np.array([0.0, 0.1, 1.0, 1.3, 2.0, 2.6, 3.0, 3.0])
+    rows = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    hard = lab19.hard(Native(rows, rows, own_rows=np.arange(8), depth=1))
+    assert hard.tolist() == [False] * 8  # the closest quarter is two equal rows
+    hard = lab19.hard(Native(rows[:7], rows[:7], own_rows=np.arange(7), depth=1))
+    assert np.flatnonzero(hard).tolist() == [0, 1]
+
+
+def test_values_that_a_seed_lacks_do_not_count():
+    lab19 = importlib.import_module("lab19")
+    mean = lab19.mean_of([np.array([1.0, np.nan, np.nan]), np.array([3.0, 5.0, np.nan])])
+    np.testing.assert_array_equal(mean, [2.0, 5.0, np.nan])
+
+
+def cell(**below: list[float]) -> dict:
+    """Make a pooled record in which these maps stay below the best by these triples."""
+    best = next(name for name, triple in below.items() if triple == [0, 0, 0])
+    measures = ("nbr_overlap@10", "rank_corr", "agreement@10")
+    return {
+        "result": {"below_best": {"coverage": {name: {"best": best, **below} for name in measures}}}
+    }
+
+
+def test_the_most_constrained_map_within_noise_of_the_best_is_picked():
+    pick = importlib.import_module("lab19_tables").pick
+    even = cell(ridge=[0, 0, 0], procrustes=[0.01, -0.01, 0.03], null=[0.5, 0.4, 0.6])
+    assert pick(even, "coverage") == "procrustes"
+    worse = cell(ridge=[0, 0, 0], procrustes=[0.02, 0.01, 0.03], null=[0.5, 0.4, 0.6])
+    assert pick(worse, "coverage") == "ridge"
+    worse["result"]["below_best"]["coverage"]["rank_corr"] = {
+        "best": "procrustes",
+        "procrustes": [0, 0, 0],
+        "ridge": [0.1, 0.05, 0.15],
+    }
+    assert pick(worse, "coverage") is None
+
+
+def write(results: Path, docs: Path) -> dict[str, str]:
+    docs.mkdir(exist_ok=True)
+    tables = importlib.import_module("tables")
+    return {"numbers": tables.numbers(results), "lab19": tables.lab19(results)}
+
+
+def test_pages_name_what_was_not_measured(tmp_path: Path):
+    pages = write(tmp_path / "nothing", tmp_path / "docs")
+    assert pages["numbers"].count("Not measured yet.") == 9
+    assert "python benchmarks/honesty.py --data ../shared/data" in pages["numbers"]
+    assert "Not measured yet: `python benchmarks/lab19.py" in pages["lab19"]
+
+
+def test_the_page_of_the_lab_says_what_its_files_say(results: Path, tmp_path: Path):
+    pages = write(results, tmp_path / "docs")
+    assert pages == write(results, tmp_path / "docs")
+    pooled = read(results / "lab19/planted.one.two.pooled.json")["result"]
+    mean, low, high = pooled["values"]["coverage"]["ridge"]["agreement@10, hard"]
+    assert f"{mean:.3f} [{low:.3f}, {high:.3f}]" in pages["lab19"]
+    tables = importlib.import_module("lab19_tables")
+    picked = tables.pick({"result": pooled}, "coverage")
+    assert f"**{picked}** in 1 of 1 cases" in pages["lab19"]
+    assert f"**{picked}** in 1 of 1 cases" in pages["numbers"]
+    assert "By coverage" in pages["numbers"]
+
+
+def test_results_of_another_format_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "apply_speed-10.json").write_text('{"rows": 10}')
+    page = write(tmp_path, tmp_path / "docs")["numbers"]
+    assert "Results are of another format than these tables; run it again." in page
+    assert "apply_speed: results of another format (KeyError" in capsys.readouterr().out
+
+
+def test_numbers_of_two_stores_come_from_the_script(data: Path, tmp_path: Path):
+    script = importlib.import_module("federate_two")
+    args = Namespace(
+        data=data, results=tmp_path, hub="one", other="two", methods=["auto", "auto"], seeds=[0]
+    )
+    script.run(args, "planted", 0)
+    means = read(next((tmp_path / "federate_two").iterdir()))["result"]["nDCG@10"]
+    share = means["score w1 = 0.5"] / means["agg, both encoders"]
+    page = write(tmp_path, tmp_path / "docs")["numbers"]
+    answer = "yes" if share >= 0.95 else "**no**"
+    assert f"at least .95 of AGG with both encoders | {share:.3f} | {answer} |" in page
+    assert "**score w1 = 0.5 (default)**" in page
+
+
+def test_the_default_that_is_marked_is_the_default():
+    candidates = Candidates(
+        ids=np.array([["a", "b"]]),
+        similarities=np.array([[[0.5, 0.25]], [[0.25, 0.75]]], dtype=np.float32),
+        source=np.array([0, 1]),
+        rank=np.array([1, 1]),
+        space=np.array([0, 1]),
+        same=np.array([[0, 1]]),
+    )
+    weight = float(importlib.import_module("tables_quality").DEFAULT.removeprefix("score w1 = "))
+    default, named = (score.score(candidates) for score in (Score(), Score(weight=weight)))
+    np.testing.assert_array_equal(default, named)
+
+
+def test_honesty_comes_from_the_script(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    script = importlib.import_module("honesty")
+    monkeypatch.setattr(script, "SIZES", (100,))
+    args = Namespace(data=data, results=tmp_path, measured=5000)
+    script.run(args, "planted", "one", "two", 0)
+    found = read(next((tmp_path / "honesty").iterdir()))["result"]
+    held = found["reported"][1] <= found["measured"] <= found["reported"][2]
+    page = write(tmp_path, tmp_path / "docs")["numbers"]
+    assert f"in at least 93 % of the cells | {held:.1%} | {'yes' if held else '**no**'} |" in page
+    assert "planted, one to two | 1 |" in page
+
+
+def honesty_record(seed: int, *, measured: float, verdict: str) -> dict:
+    return {
+        "parameters": {
+            "dataset": "d", "source": "s", "target": "t", "pairs": 100, "seed": seed,
+        },
+        "result": {
+            "reported": [0.5, 0.4, 0.6],
+            "plain": [0.5, 0.45, 0.55],
+            "measured": measured,
+            "verdict": verdict,
+        },
+    }  # fmt: skip
+
+
+def test_goals_that_are_missed_say_so_and_tuning_seeds_do_not_count():
+    honesty = importlib.import_module("tables_quality").honesty
+    records = [
+        honesty_record(0, measured=0.5, verdict="reindex"),
+        honesty_record(1, measured=0.2, verdict="bridge"),
+        honesty_record(2, measured=0.9, verdict="reindex"),
+        honesty_record(100, measured=0.5, verdict="bridge"),
+    ]
+    goals = honesty(records).goals
+    assert [goal.measured for goal in goals] == [
+        "33.3%", "2.00 times", "1 of 3 cells", "0.0% of 1 cells",
+    ]  # fmt: skip
+    assert [goal.answer for goal in goals] == ["**no**", "yes", "**no**", "**no**"]
+    assert honesty(records[:1]).goals[-1].answer == "not measured"
+
+
+def test_queries_are_compared_with_the_best_peer():
+    few = {"isthmus (ridge)": 0.8, "isotrieve": 0.7, "rat-embed": 0.9}
+    many = {"isthmus (procrustes)": 0.9, "isotrieve": 0.8, "rat-embed": 0.7, "embspec": 0.5}
+    records = [
+        {
+            "parameters": {
+                "dataset": "d", "source": "s", "target": "t", "pairs": pairs, "seed": seed,
+            },
+            "result": {"native": 0.5, "ratio": ratio},
+        }
+        for pairs, seed, ratio in ((500, 0, few), (500, 1, few), (2000, 0, many))
+    ]  # fmt: skip
+    part = importlib.import_module("tables_quality").query_mapping(records)
+    assert [(goal.measured, goal.reached) for goal in part.goals] == [
+        ("0.8000, rat-embed 0.9000", False),
+        ("0.9000, isotrieve 0.8000", True),
+    ]
+    assert "| 500 | 0.800 | 0.700 | 0.900 | refuses |" in part.lines
+
+
+def test_speed_is_read_from_flat_files_and_cells(tmp_path: Path):
+    flat = {
+        "rows": 1_000_000, "method": "ridge", "dtype": "float16", "ratio": 0.85, "peak_mb": 600.0,
+        "machine": {"cores": 2},
+    }  # fmt: skip
+    seconds = {
+        "alone": {"wall": [1.0, 2.0, 3.0], "processor": [1.0, 1.0, 1.0]},
+        "federated": {"wall": [3.0, 3.0, 3.0], "processor": [1.2, 1.2, 1.2]},
+    }
+    overhead = {
+        "data": "d", "method": "ridge", "environment": {"threads": "1"},
+        "cells": [{"layout": "all", "queries at a time": 1000, "searches": 1, "seconds": seconds}],
+    }  # fmt: skip
+    (tmp_path / "apply_speed-1000000-ridge-float16.json").write_text(json.dumps(flat))
+    (tmp_path / "federated_overhead.json").write_text(json.dumps(overhead))
+    (tmp_path / "fit_speed.json").write_text('{"result": {"ridge": {"seconds": [1, 2, 9]}}}')
+    page = write(tmp_path, tmp_path / "docs")["numbers"]
+    assert "at least 80 % of the bare loop's rate | 85% | yes |" in page
+    assert "memory under 500 MB | 600 MB | **no** |" in page
+    assert "1,000 at a time, all: at most 1.3 x the two searches | 1.50 times | **no** |" in page
+    assert "| all | 1,000 | 2000.00 | 3000.00 | 1.50 | 1.20 |" in page
+    assert "| ridge, seconds (median of 3) | 2 |" in page
