@@ -14,6 +14,7 @@ import pytest
 from isthmus.errors import (
     CorruptStoreError,
     IsthmusError,
+    MissingCollectionError,
     MissingFileError,
     NotAStoreError,
     StoreBusyError,
@@ -192,13 +193,19 @@ def test_records_that_were_changed(url, path, statement, message):
 
 
 @pytest.mark.usefixtures("stored")
-def test_a_collection_that_disappears_while_it_is_open(url, path):
+@pytest.mark.parametrize(
+    "statement",
+    ["DELETE FROM isthmus_collections", "UPDATE isthmus_collections SET token = 'another one'"],
+)
+def test_a_collection_that_disappears_while_it_is_open(url, path, statement):
     with open_store(url) as store:
         connection = apsw.Connection(str(path))
-        connection.execute("DELETE FROM isthmus_collections")
+        connection.execute(statement)
         connection.close()
         for call in (lambda: store.search(QUERIES, k=1), lambda: store.delete(["row-1"])):
-            with pytest.raises(IsthmusError, match=r"expected a collection of .*; got 'docs'"):
+            with pytest.raises(
+                MissingCollectionError, match=r"expected a collection of .*; got 'docs'"
+            ):
                 call()
 
 
