@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import time
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -83,18 +86,26 @@ def _sentences(result: DemoResult) -> list[str]:
 
 
 def _next(folder: Path) -> tuple[str, ...]:
-    from shlex import quote
-
-    at = quote(str(folder))
+    """Say what to try next, as lines that can be pasted."""
+    at, run = quote(str(folder)), _program()
     documents = f"{at}/documents.minilm-l6.npz {at}/documents.mpnet.npz"
     queries = f"{at}/queries.minilm-l6.npz"
     native = f"--target-queries {at}/queries.mpnet.npz"
     judged = f"--qrels {at}/qrels.tsv"
     return (
-        f"isthmus info {at}/bridges/one-two",
-        f"isthmus search {at}/federation.toml --query-vectors {queries} --out {at}/run.trec",
-        f"isthmus inspect {documents}",
-        f"isthmus fit {documents} --pairs {at}/pairs.csv --out {at}/my-bridge",
-        f"isthmus evaluate {at}/my-bridge {documents} --queries {queries} {native} {judged}",
-        f"isthmus apply {at}/my-bridge {at}/documents.minilm-l6.npz --out {at}/carried.npz",
+        f"{run} info {at}/bridges/one-two",
+        f"{run} search {at}/federation.toml --query-vectors {queries} --out {at}/run.trec",
+        f"{run} inspect {documents}",
+        f"{run} fit {documents} --pairs {at}/pairs.csv --out {at}/my-bridge",
+        f"{run} evaluate {at}/my-bridge {documents} --queries {queries} {native} {judged}",
+        f"{run} apply {at}/my-bridge {at}/documents.minilm-l6.npz --out {at}/carried.npz",
     )
+
+
+def _program() -> str:
+    """Return what the user can type: the command where the shell finds it, else how it was run."""
+    if shutil.which("isthmus") is not None:
+        return "isthmus"
+    if Path(sys.argv[0]).name == "isthmus":
+        return quote(sys.argv[0])
+    return f"{quote(sys.executable)} -m isthmus"
