@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from isthmus.federate.candidates import Candidates
-from isthmus.federate.fusion import DEFAULT_WEIGHT, Fusion, make, names
+from isthmus.federate.fusion import Fusion, make, names
 from isthmus.federate.hub import Federation
 from isthmus.federate.source import Source
 
-__all__ = ["DEFAULT_WEIGHT", "Candidates", "Federation", "Fusion", "Source", "make", "names"]
+__all__ = ["Candidates", "Federation", "Fusion", "Source", "make", "names"]

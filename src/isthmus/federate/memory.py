@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import repeat
 
 import numpy as np
 
@@ -79,8 +80,7 @@ class CarriedRows:
 
     def _find(self, texts: list[str], rows: FloatArray) -> IntArray:
         """Return the place of each row, -1 for one that is unknown or has changed."""
-        get = self._places.get
-        places = np.fromiter((get(text, -1) for text in texts), np.int64, len(texts))
+        places = np.fromiter(map(self._places.get, texts, repeat(-1)), np.int64, len(texts))
         if self._before is not None:
             known = np.flatnonzero(places >= 0)
             changed = (_bits(self._before[places[known]]) != _bits(rows[known])).any(axis=1)

@@ -8,10 +8,9 @@ from isthmus.federate.fusion.combmnz import CombMNZ
 from isthmus.federate.fusion.one_directional import OneDirectional
 from isthmus.federate.fusion.registry import FUSIONS, make, names
 from isthmus.federate.fusion.rrf import Rrf
-from isthmus.federate.fusion.score import DEFAULT_WEIGHT, Score
+from isthmus.federate.fusion.score import Score
 
 __all__ = [
-    "DEFAULT_WEIGHT",
     "FUSIONS",
     "Agg",
     "CombMNZ",

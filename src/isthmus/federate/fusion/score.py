@@ -24,11 +24,7 @@ from isthmus.errors import ParameterError
 from isthmus.federate.candidates import Candidates
 from isthmus.federate.fusion.base import Fusion
 
-__all__ = ["DEFAULT_WEIGHT", "Score"]
-
-DEFAULT_WEIGHT = 0.7
-"""Share of the native similarity with two spaces: HVMap, section 5.1.3 ("a single global setting of
-w1 = 0.7 across all datasets and embedding-model pairs")."""
+__all__ = ["Score"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +34,10 @@ class Score(Fusion):
     Parameters
     ----------
     weight : float in [0, 1], optional
-        Share w1 of the native similarity. Default: `DEFAULT_WEIGHT` for two spaces, 1 / N for
-        more ("we assign equal weight to the similarity contribution from each participating
-        embedding space", section 5.1.3).
+        Share w1 of the native similarity; default 1 / N, the same weight for each of N spaces.
+        HVMap does that for more than two spaces and takes .7 for two (section 5.1.3), with maps
+        trained on millions of pairs. With maps of hundreds or thousands of pairs, .5 was as good or
+        better on splits that are not reported (``benchmarks/federate_two.py --seeds 100 101 102``).
 
     Raises
     ------
@@ -79,9 +76,7 @@ class Score(Fusion):
         """Return w1 x native + (1 - w1) x mapped; only native where there is one space."""
         if candidates.n_spaces == 1:
             return candidates.native
-        weight = self.weight
-        if weight is None:
-            weight = DEFAULT_WEIGHT if candidates.n_spaces == 2 else 1 / candidates.n_spaces
+        weight = 1 / candidates.n_spaces if self.weight is None else self.weight
         native, mapped = np.float32(weight), np.float32(1 - weight)
         scores: FloatArray = native * candidates.native + mapped * candidates.mapped
         return scores
