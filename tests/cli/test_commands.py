@@ -90,6 +90,16 @@ def test_fit_gives_everything_as_json(cli, files, tmp_path: Path):
     assert set(told["report"]["values"]) == set(bridge.report.values)
 
 
+def test_fit_for_scoring_and_with_a_target_of_its_own(cli, files, tmp_path: Path):
+    asked = ("fit", files.one, files.two, "--json", "--out")
+    searching = cli(*asked, tmp_path / "a").result
+    scoring = cli(*asked, tmp_path / "b", "--purpose", "score").result
+    assert {one["criterion"] for one in searching["candidates"]} == {"nbr_overlap@10"}
+    assert {one["criterion"] for one in scoring["candidates"]} == {"similarity_error"}
+    strict = cli(*asked, tmp_path / "c", "--min-retention", 1.0).result
+    assert searching["verdict"]["status"] == "bridge" != strict["verdict"]["status"]
+
+
 def test_fit_says_nothing_with_quiet(cli, files, tmp_path: Path):
     ran = cli("fit", files.one, files.two, "--out", tmp_path / "b", "--quiet")
     assert (ran.code, ran.out, ran.err) == (0, "", "")
@@ -124,6 +134,8 @@ def test_too_few_pairs_is_a_verdict_unless_more_is_required(cli, files, tmp_path
     [
         (("--method", "procrustse"), (23, "did you mean 'procrustes'?")),
         (("--require", "bridges"), (23, "did you mean 'bridge'?")),
+        (("--purpose", "scores"), (23, "did you mean 'score'?")),
+        (("--min-retention", "2"), (22, "min_retention over 0 and at most 1")),
         (("--pairs", "none.csv"), (41, "none.csv")),
     ],
 )
