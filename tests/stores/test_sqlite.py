@@ -306,6 +306,16 @@ def test_threads_may_share_a_handle(url, rows):
         assert store.count() == 600
 
 
+def test_a_thread_waits_for_the_transaction_of_another(url, rows):
+    with open_store(url, space=SPACE) as store, ThreadPoolExecutor(1) as pool:
+        store.upsert(rows(3))
+        with store._file.reading():
+            counted = pool.submit(store.count)
+            with pytest.raises(TimeoutError):
+                counted.result(timeout=0.1)
+        assert counted.result(timeout=30) == 3
+
+
 def test_rows_are_kept_bit_for_bit(url):
     bits = np.random.default_rng(0).integers(0, 2**32, 64_000, dtype=np.uint32)
     values = bits.view(np.float32).reshape(-1, 16)
