@@ -7,6 +7,7 @@ from isthmus.maps.low_rank import LowRank
 from isthmus.maps.mlp_small import SmallMLP
 from isthmus.maps.null import Null
 from isthmus.maps.procrustes import Procrustes
+from isthmus.maps.procrustes_ridge import ProcrustesRidge
 from isthmus.maps.registry import MAPS, make, names
 from isthmus.maps.relative import Relative
 from isthmus.maps.ridge import Ridge
@@ -24,6 +25,7 @@ __all__ = [
     "Normalise",
     "Null",
     "Procrustes",
+    "ProcrustesRidge",
     "Relative",
     "Ridge",
     "SmallMLP",

@@ -41,8 +41,9 @@ class CCA(Map):
     shrinkage : float in (0, 1] or "ledoit_wolf", default "ledoit_wolf"
         Share of each covariance that is replaced by its mean variance in every direction; by
         default the share that Ledoit and Wolf (2004) estimate from the rows of each side.
-    power : float, default 1
-        Of the correlation that scales each direction; 0 leaves the directions as CCA gives them.
+    power : float, default 4
+        Of the correlation that scales each direction; the default is that of Gong et al. (2014,
+        section 3.3). 0 leaves the directions as CCA gives them.
 
     Attributes
     ----------
@@ -87,7 +88,7 @@ class CCA(Map):
         *,
         n_components: int | None = None,
         shrinkage: float | Literal["ledoit_wolf"] = "ledoit_wolf",
-        power: float = 1.0,
+        power: float = 4.0,
     ) -> None:
         self.n_components = n_components
         self.shrinkage = shrinkage

@@ -12,6 +12,7 @@ from isthmus.maps.low_rank import LowRank
 from isthmus.maps.mlp_small import SmallMLP
 from isthmus.maps.null import Null
 from isthmus.maps.procrustes import Procrustes
+from isthmus.maps.procrustes_ridge import ProcrustesRidge
 from isthmus.maps.relative import Relative
 from isthmus.maps.ridge import Ridge
 
@@ -25,6 +26,7 @@ MAPS: Mapping[str, type[Map]] = {
         CCA,
         Relative,
         LowRank,
+        ProcrustesRidge,
         Ridge,
         SmallMLP,
     )
