@@ -224,7 +224,7 @@ def test_other_metrics(doubles, metric):
     for hit in ranking.hits(0):
         np.testing.assert_allclose(hit.mapped_score, mapped[hit.id], rtol=1e-4)
         np.testing.assert_allclose(
-            hit.score, 0.7 * hit.native_score + 0.3 * hit.mapped_score, rtol=1e-4
+            hit.score, 0.5 * hit.native_score + 0.5 * hit.mapped_score, rtol=1e-4
         )
 
 

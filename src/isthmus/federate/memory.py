@@ -40,12 +40,15 @@ class CarriedRows:
         self._limit = limit
         self._lock = threading.Lock()
         self._places: dict[str, int] = {}
-        self._before: FloatArray | None = None
-        self._after: FloatArray | None = None
+        self._before: FloatArray = np.empty((0, 0), dtype=np.float32)
+        self._after: FloatArray = np.empty((0, 0), dtype=np.float32)
+        self._noted: list[tuple[list[str], FloatArray, FloatArray]] = []
 
     def __len__(self) -> int:
         """Count the rows that are remembered."""
-        return len(self._places)
+        with self._lock:
+            self._write_down()
+            return len(self._places)
 
     def carry(
         self, ids: IdArray, rows: FloatArray, through: Callable[[FloatArray], FloatArray]
@@ -59,16 +62,20 @@ class CarriedRows:
         rows : FloatArray of shape (n, dim), float32
         through : callable
             Takes (m, dim), gives (m, dim_out), each row by itself.
+
+        Returns
+        -------
+        FloatArray of shape (n, dim_out)
+            To be read only, as ``rows`` is from now on.
         """
         if not self._limit:
             return through(rows)
         texts = ids.tolist()
         with self._lock:
+            self._write_down()
             places = self._find(texts, rows)
             known = places >= 0
-            landed = None
-            if self._after is not None and known.any():
-                landed = self._after[np.maximum(places, 0)]
+            landed = self._after[np.maximum(places, 0)] if known.any() else None
         if landed is None:
             landed = through(rows)
             self._keep(texts, rows, landed)
@@ -81,17 +88,22 @@ class CarriedRows:
     def _find(self, texts: list[str], rows: FloatArray) -> IntArray:
         """Return the place of each row, -1 for one that is unknown or has changed."""
         places = np.fromiter(map(self._places.get, texts, repeat(-1)), np.int64, len(texts))
-        if self._before is not None:
-            known = np.flatnonzero(places >= 0)
+        known = np.flatnonzero(places >= 0)
+        if len(known):
             changed = (_bits(self._before[places[known]]) != _bits(rows[known])).any(axis=1)
             places[known[changed]] = -1
         return places
 
     def _keep(self, texts: list[str], rows: FloatArray, landed: FloatArray) -> None:
-        if len(texts) > self._limit:
-            return
-        with self._lock:
-            if self._before is None or self._after is None:  # pages are filled as they are used
+        if len(texts) <= self._limit:
+            with self._lock:
+                self._noted.append((texts, rows, landed))
+
+    def _write_down(self) -> None:
+        """Copy what earlier searches carried: a federation that searches once never pays for it."""
+        noted, self._noted = self._noted, []
+        for texts, rows, landed in noted:
+            if not len(self._after):  # pages are filled as they are used
                 self._before = np.empty((self._limit, rows.shape[1]), dtype=np.float32)
                 self._after = np.empty((self._limit, landed.shape[1]), dtype=np.float32)
             if len(self._places) + len(texts) > self._limit:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from isthmus.errors import ParameterError
-from isthmus.federate.fusion import DEFAULT_WEIGHT, Score
+from isthmus.federate.fusion import Score
 
 NAN = float("nan")
 
@@ -19,10 +19,9 @@ def test_score2_by_hand(two_sources):
     np.testing.assert_allclose(scores[1], [0.69, NAN, NAN, NAN], atol=1e-6)
 
 
-def test_the_default_is_one_constant(two_sources):
-    np.testing.assert_array_equal(
-        Score().score(two_sources), Score(weight=DEFAULT_WEIGHT).score(two_sources)
-    )
+def test_the_default_weighs_two_spaces_equally(two_sources):
+    # half of each: a1 has .8 and .4, a2 .5 and .3, b1 .7 and .6, b2 .2 and .1
+    np.testing.assert_allclose(Score().score(two_sources)[0], [0.6, 0.4, 0.65, 0.15], atol=1e-6)
 
 
 def test_weight_one_is_the_native_similarity_and_zero_the_mapped_one(two_sources):
