@@ -102,10 +102,10 @@ def fit_bridges(
     """Fit the bridge from the hub's space to the other, and the one back."""
     out = Pairs.from_rows(*sides, paired, paired)
     return [
-        Bridge.fit(pairs, method=method, collection=collection, seed=seed)
-        for pairs, method, collection in (
-            (out, methods[0], sides[1]),
-            (out.reverse(), methods[1], sides[0]),
+        Bridge.fit(pairs, method=method, purpose=purpose, collection=collection, seed=seed)
+        for pairs, method, purpose, collection in (
+            (out, methods[0], "search", sides[1]),
+            (out.reverse(), methods[1], "score", sides[0]),
         )
     ]
 

@@ -16,7 +16,9 @@ from isthmus._progress import Track, silent
 from isthmus._rowwise import in_row_blocks
 from isthmus._types import FloatArray
 from isthmus.bridge.calibration import Calibration
+from isthmus.bridge.judgement import MIN_RETENTION
 from isthmus.bridge.provenance import Provenance, hash_pairs
+from isthmus.bridge.rule import Purpose
 from isthmus.bridge.scope import Scope, ScopeReport
 from isthmus.bridge.verdict import Verdict
 from isthmus.errors import (
@@ -80,6 +82,8 @@ class Bridge:
         pairs: Pairs,
         *,
         method: str = "auto",
+        purpose: Purpose = "search",
+        min_retention: float = MIN_RETENTION,
         collection: VectorSet | None = None,
         coverage: Mapping[str, Any] | None = None,
         seed: int = 0,
@@ -93,6 +97,12 @@ class Bridge:
         method : str, default "auto"
             A name of `isthmus.maps.names`, or ``auto``: the most constrained map within noise of
             the best.
+        purpose : {"search", "score"}, default "search"
+            What the mapped rows are for: searching the target's collection, or being ranked by
+            their similarity beside native rows, as candidates that a federation carries back.
+        min_retention : float, default 0.5
+            The preservation target: share of the native top 10 that has to be kept for the verdict
+            ``bridge``; in (0, 1].
         collection : VectorSet, optional
             The whole target collection: neighbours are then measured among all of it, as users will
             search it, and not among the paired rows only.
@@ -112,7 +122,15 @@ class Bridge:
         """
         from isthmus.bridge.fitting import fit_parts
 
-        parts = fit_parts(pairs, method=method, collection=collection, seed=seed, track=track)
+        parts = fit_parts(
+            pairs,
+            method=method,
+            purpose=purpose,
+            min_retention=min_retention,
+            collection=collection,
+            seed=seed,
+            track=track,
+        )
         return cls(
             source=replace(pairs.source_space, bridged_from=""),
             target=replace(pairs.target_space, bridged_from=""),

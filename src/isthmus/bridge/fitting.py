@@ -10,7 +10,8 @@ from isthmus._progress import Track, silent
 from isthmus._types import FloatArray, IntArray
 from isthmus.bridge.calibrating import learn_calibration
 from isthmus.bridge.calibration import Calibration
-from isthmus.bridge.judgement import FEWEST_PAIRS
+from isthmus.bridge.judgement import FEWEST_PAIRS, MIN_RETENTION
+from isthmus.bridge.rule import Purpose
 from isthmus.bridge.scope import Scope
 from isthmus.bridge.selection import select
 from isthmus.bridge.verdict import Verdict
@@ -37,6 +38,8 @@ def fit_parts(
     pairs: Pairs,
     *,
     method: str = "auto",
+    purpose: Purpose = "search",
+    min_retention: float = MIN_RETENTION,
     collection: VectorSet | None = None,
     seed: int = 0,
     track: Track[Any] = silent,
@@ -49,7 +52,14 @@ def fit_parts(
     """
     rows, places = find_in_collection(pairs, collection)
     chosen = select(
-        pairs, collection=rows, collection_rows=places, method=method, seed=seed, track=track
+        pairs,
+        collection=rows,
+        collection_rows=places,
+        method=method,
+        purpose=purpose,
+        min_retention=min_retention,
+        seed=seed,
+        track=track,
     )
     calibration = Calibration.identity()
     if len(pairs) >= FEWEST_PAIRS:

@@ -14,6 +14,7 @@ from isthmus import sample
 from isthmus._files import atomic_folder
 from isthmus._progress import Track, silent
 from isthmus.bridge import Bridge, Verdict
+from isthmus.bridge.rule import Purpose
 from isthmus.errors import ParameterError
 from isthmus.sample import Sample
 from isthmus.spaces import VectorSet
@@ -199,8 +200,11 @@ def _fit_both_ways(
     one, two = _join(parts.one, parts.pairs_one), _join(parts.two, parts.pairs_two)
     folder.mkdir()
     loaded = []
-    for name, source, target in (("one-two", one, two), ("two-one", two, one)):
-        fit_bridge(source, target, seed=seed, track=track).save(folder / name)
+    there: tuple[str, VectorSet, VectorSet, Purpose] = ("one-two", one, two, "search")
+    back: tuple[str, VectorSet, VectorSet, Purpose] = ("two-one", two, one, "score")
+    for name, source, target, purpose in (there, back):
+        bridge = fit_bridge(source, target, purpose=purpose, seed=seed, track=track)
+        bridge.save(folder / name)
         loaded.append(Bridge.load(folder / name))
     return loaded[0], loaded[1]
 

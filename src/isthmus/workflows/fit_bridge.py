@@ -7,6 +7,8 @@ from typing import Any
 
 from isthmus._progress import Track, silent
 from isthmus.bridge import Bridge
+from isthmus.bridge.judgement import MIN_RETENTION
+from isthmus.bridge.rule import Purpose
 from isthmus.spaces import Pairs, VectorSet
 from isthmus.workflows._opening import open_vectors
 
@@ -19,6 +21,8 @@ def fit_bridge(
     pairs: Pairs | Path | str | None = None,
     *,
     method: str = "auto",
+    purpose: Purpose = "search",
+    min_retention: float = MIN_RETENTION,
     seed: int = 0,
     track: Track[Any] = silent,
 ) -> Bridge:
@@ -32,6 +36,11 @@ def fit_bridge(
     method : str, default "auto"
         A name of `isthmus.maps.names`, or ``auto``: the most constrained map within noise of the
         best, among those that land in the target space.
+    purpose : {"search", "score"}, default "search"
+        What the mapped rows are for: searching the target's collection, or being ranked by their
+        similarity beside native rows, as candidates that a federation carries back to its hub.
+    min_retention : float, default 0.5
+        Share of the native top 10 that has to be kept for the verdict ``bridge``; in (0, 1].
     seed : int, default 0
         Of everything random in the fit and the held-out splits.
     track : Track, default silent
@@ -62,5 +71,12 @@ def fit_bridge(
         pairs = Pairs.from_file(pairs, left, right)
     coverage = pairs.coverage(left, right, seed=seed).to_dict()
     return Bridge.fit(
-        pairs, method=method, collection=right, coverage=coverage, seed=seed, track=track
+        pairs,
+        method=method,
+        purpose=purpose,
+        min_retention=min_retention,
+        collection=right,
+        coverage=coverage,
+        seed=seed,
+        track=track,
     )
