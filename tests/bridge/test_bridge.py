@@ -194,6 +194,10 @@ def test_the_hash_follows_every_part(bridge):
     assert len(bridge.hash) == 64
 
 
+def test_a_bridge_says_what_it_is_in_one_line(bridge):
+    assert repr(bridge) == "Bridge(old (12, cosine) to new (16, cosine), procrustes: bridge)"
+
+
 @pytest.mark.parametrize("n", [2, 3, 5, 12, 19])
 def test_too_few_pairs_are_a_verdict_and_still_a_whole_bridge(planted, tmp_path, n):
     rows = np.arange(n)

@@ -34,7 +34,7 @@ from isthmus.spaces import Pairs, Space, VectorSet
 __all__ = ["Bridge"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Bridge:
     """A way from one embedding space to another, with what is known about it.
 
@@ -151,6 +151,9 @@ class Bridge:
                 pair_hashes=hash_pairs(pairs.source_ids, pairs.target_ids),
             ),
         )
+
+    def __repr__(self) -> str:
+        return f"Bridge({self.source} to {self.target}, {self.method}: {self.verdict.status})"
 
     @property
     def method(self) -> str:
