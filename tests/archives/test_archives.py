@@ -22,8 +22,10 @@ def writer():
     return module
 
 
-def test_every_map_has_an_archived_bridge():
-    assert {path.name for path in ARCHIVED if path.parent.name == "v1"} == set(names())
+def test_the_archive_holds_the_maps_of_its_version():
+    archived = {path.name for path in ARCHIVED if path.parent.name == "v1"}
+    assert archived >= {"null", "procrustes", "cca", "relative", "low_rank", "ridge", "mlp_small"}
+    assert archived <= set(names())  # a map that was ever saved is never taken away
 
 
 @pytest.mark.parametrize("folder", ARCHIVED, ids=lambda path: f"{path.parent.name}-{path.name}")

@@ -2,8 +2,8 @@
 
     python tests/archives/write_archive.py v1
 
-Once per format version, and once per map that is added to it. What is there already is never
-written again: it stands for the files that users have.
+Once per format version, and once more before the release of a new map. What is there already is
+never written again: it stands for the files that users have.
 """
 
 import sys

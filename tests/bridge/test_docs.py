@@ -34,7 +34,8 @@ def test_examples_of_the_page_run(files, capsys):
         exec(compile(example, str(DOCS), "exec"), names)  # noqa: S102 - our own page
     assert names["mapped"].space.model == "new"
     assert names["applied"].rows == 400
-    assert capsys.readouterr().out.startswith("bridge keeps 0.")
+    verdict = names["bridge"].verdict
+    assert capsys.readouterr().out.startswith(f"{verdict.status} {verdict.reason}\n400 0.")
     assert (files / "bridges" / "old-new" / "bridge.json").is_file()
 
 
