@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from isthmus._validate import check_positive
 from isthmus.bridge import Bridge, ScopeReport
 from isthmus.errors import ParameterError
 from isthmus.spaces import Space, VectorSet
-from isthmus.spaces.io import format_of, open_writer
+from isthmus.spaces.io import VectorWriter, format_of, open_writer
 
 __all__ = ["Applied", "apply_bridge"]
 
@@ -122,21 +123,32 @@ def apply_bridge(
     fitted.check_lands_in_target()
     space = fitted.space_of_applied(vectors.space)
     steps = -(-len(vectors) // batch_rows)
-    outside, written = 0, None
-    with (
-        open_writer(path, space, rows=len(vectors), dtype=dtype) as writer,
-        ThreadPoolExecutor(1) as pool,  # one batch is written while the next one is mapped
-    ):
-        for batch in track(vectors.iter_batches(batch_rows), "applying", steps):
-            outside += int(np.count_nonzero(fitted.outside(batch.vectors)))
-            mapped = fitted.apply(batch)
-            if written is not None:
-                written.result()
-            written = pool.submit(writer.write, mapped)
-        if written is not None:
-            written.result()
+    with open_writer(path, space, rows=len(vectors), dtype=dtype) as writer:
+        batches = track(vectors.iter_batches(batch_rows), "applying", steps)
+        outside = _carry(fitted, batches, writer)
     report = ScopeReport(len(vectors), outside, vectors.space.kind, fitted.scope.kind)
     return Applied(path, space, report, time.monotonic() - start)
+
+
+def _carry(bridge: Bridge, batches: Iterable[VectorSet], writer: VectorWriter) -> int:
+    """Map and write every batch; return how many rows lie outside the scope.
+
+    One batch is written and looked at while the next one is mapped.
+    """
+
+    def finish(batch: VectorSet, mapped: VectorSet) -> int:
+        writer.write(mapped)
+        return int(np.count_nonzero(bridge.outside(batch.vectors)))
+
+    outside = 0
+    finished: Future[int] | None = None
+    with ThreadPoolExecutor(1) as pool:
+        for batch in batches:
+            mapped = bridge.apply(batch)
+            if finished is not None:
+                outside += finished.result()
+            finished = pool.submit(finish, batch, mapped)
+        return outside if finished is None else outside + finished.result()
 
 
 def _open(source: VectorSet | Path | str, out: Path) -> VectorSet:
