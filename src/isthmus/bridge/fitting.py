@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from isthmus._progress import Track, silent
+from isthmus._threads import one_blas_thread
 from isthmus._types import FloatArray, IntArray
 from isthmus.bridge.calibrating import learn_calibration
 from isthmus.bridge.calibration import Calibration
+from isthmus.bridge.held_out import MOST_FOR_FOLDS
 from isthmus.bridge.judgement import FEWEST_PAIRS, MIN_RETENTION
 from isthmus.bridge.rule import Purpose
 from isthmus.bridge.scope import Scope
@@ -50,40 +53,43 @@ def fit_parts(
     ------
     TooFewPairsError, DegenerateVectorsError, SpaceMismatchError, UnknownNameError
     """
-    rows, places = find_in_collection(pairs, collection)
-    chosen = select(
-        pairs,
-        collection=rows,
-        collection_rows=places,
-        method=method,
-        purpose=purpose,
-        min_retention=min_retention,
-        seed=seed,
-        track=track,
-    )
-    calibration = Calibration.identity()
-    if len(pairs) >= FEWEST_PAIRS:
-        calibration = learn_calibration(
-            chosen.map,
+    # With few pairs there are many small fits, with many a few large ones.
+    few = len(pairs) <= MOST_FOR_FOLDS
+    with one_blas_thread() if few else contextlib.nullcontext():
+        rows, places = find_in_collection(pairs, collection)
+        chosen = select(
             pairs,
             collection=rows,
             collection_rows=places,
+            method=method,
+            purpose=purpose,
+            min_retention=min_retention,
             seed=seed,
             track=track,
         )
-    scope = Scope.fit(
-        pairs.source,
-        unit_rows=pairs.source_space.metric == "cosine",
-        kind=pairs.source_space.kind,
-    )
-    return Parts(
-        map=chosen.map,
-        report=chosen.report,
-        verdict=chosen.verdict,
-        calibration=calibration,
-        scope=scope,
-        candidates=chosen.candidates,
-    )
+        calibration = Calibration.identity()
+        if len(pairs) >= FEWEST_PAIRS:
+            calibration = learn_calibration(
+                chosen.map,
+                pairs,
+                collection=rows,
+                collection_rows=places,
+                seed=seed,
+                track=track,
+            )
+        scope = Scope.fit(
+            pairs.source,
+            unit_rows=pairs.source_space.metric == "cosine",
+            kind=pairs.source_space.kind,
+        )
+        return Parts(
+            map=chosen.map,
+            report=chosen.report,
+            verdict=chosen.verdict,
+            calibration=calibration,
+            scope=scope,
+            candidates=chosen.candidates,
+        )
 
 
 def find_in_collection(

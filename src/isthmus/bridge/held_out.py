@@ -13,7 +13,7 @@ from isthmus._types import FloatArray, IntArray
 from isthmus.maps import Compose
 from isthmus.spaces import Pairs
 
-__all__ = ["HeldOut", "Plan", "Split", "held_out", "plan_splits"]
+__all__ = ["MOST_FOR_FOLDS", "HeldOut", "Plan", "Split", "held_out", "plan_splits"]
 
 FOLDS = 10
 # Above this, one held-out part says enough and ten fits cost too much.
