@@ -230,19 +230,32 @@ def _whole_numbers(rows: FloatArray, bits: int) -> tuple[FloatArray, FloatArray]
 @cache
 def _first_steady_plan(dim_in: int, dim_out: int) -> int | None:
     """Return the place in ``PLANS`` of the first that gives equal rows equal bits, or None."""
-    rng = np.random.default_rng(0)
-    matrix = rng.standard_normal((dim_in, dim_out), dtype=np.float32)
-    rows = np.repeat(rng.standard_normal((1, dim_in), dtype=np.float32), BLOCK_ROWS, axis=0)
-    out = np.empty((BLOCK_ROWS, dim_out), dtype=np.float32)
+    trials = [_probe(dim_in, dim_out, seed) for seed in range(min(16, math.ceil(128 / dim_out)))]
     with _one_thread().hold():
         for place, plan in enumerate(PLANS):
-            product = _panel_product(matrix, plan)
-            alone = np.empty((1, dim_out), dtype=np.float32)
-            product(rows[:1], alone)
-            product(rows, out)
-            if (out == alone).all():
+            if all(_is_steady(matrix, row, plan) for matrix, row in trials):
                 return place
     return None
+
+
+def _probe(dim_in: int, dim_out: int, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Return a matrix and a row whose product shows every change in the order of its sums."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.standard_normal((dim_in, min(dim_out, 512)))[:, np.arange(dim_out) % 512]
+    row = rng.standard_normal((1, dim_in))
+    columns = matrix[:, : min(dim_in - 1, 8)]
+    if columns.size:  # what cancels leaves the rounding of every partial sum
+        row -= (columns @ np.linalg.lstsq(columns, row[0], rcond=None)[0])[None]
+    return matrix.astype(np.float32), row.astype(np.float32)
+
+
+def _is_steady(matrix: FloatArray, row: FloatArray, plan: _Plan) -> bool:
+    product = _panel_product(matrix, plan)
+    alone = np.empty((1, matrix.shape[1]), dtype=np.float32)
+    many = np.empty((BLOCK_ROWS, matrix.shape[1]), dtype=np.float32)
+    product(row, alone)
+    product(np.repeat(row, BLOCK_ROWS, axis=0), many)
+    return bool((many == alone).all())
 
 
 def _ceil(number: int, unit: int) -> int:

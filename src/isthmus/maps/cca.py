@@ -42,8 +42,8 @@ class CCA(Map):
         Share of each covariance that is replaced by its mean variance in every direction; by
         default the share that Ledoit and Wolf (2004) estimate from the rows of each side.
     power : float, default 4
-        Of the correlation that scales each direction; the default is that of Gong et al. (2014,
-        section 3.3). 0 leaves the directions as CCA gives them.
+        Of the correlation that scales each direction; the default is that of Gong et al. (2014).
+        0 leaves the directions as CCA gives them.
 
     Attributes
     ----------

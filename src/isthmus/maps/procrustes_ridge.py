@@ -2,11 +2,12 @@
 
 Solves ``min over W, b of sum w |x W + b - y|^2 + a |W - R|^2`` where R is the rotation of
 ``Procrustes``; the bias is not penalised. The penalty ``a`` is chosen by exact leave-one-out (R
-held fixed) over a log grid, or is given. A large penalty gives Procrustes, a small one least squares.
+held fixed) over a log grid, or is given. A large penalty gives Procrustes, a small one least
+squares.
 
 When to use it: where ``Procrustes`` has too few pairs to be left for ``Ridge``, or where it is not
-known which of the two keeps more: ridge pulls what the pairs do not say to zero, which scrambles
-near neighbours, this map pulls it to a rotation, which keeps them. Shapes: (n, dim_source) to
+known which of the two keeps more. Ridge pulls what the pairs do not say to zero, which scrambles
+near neighbours; this map pulls it to a rotation, which keeps them. Shapes: (n, dim_source) to
 (n, dim_target).
 References: Schönemann (1966); Hoerl and Kennard (1970); shrinking towards a given matrix is ridge
 regression of what that matrix leaves. The combination is this project's.
