@@ -198,7 +198,10 @@ def test_numbers_of_two_stores_come_from_the_script(data: Path, tmp_path: Path):
     share = means["score w1 = 0.5"] / means["agg, both encoders"]
     page = write(tmp_path, tmp_path / "docs")["numbers"]
     answer = "yes" if share >= 0.95 else "**no**"
-    assert f"at least .95 of AGG with both encoders | {share:.3f} | {answer} |" in page
+    assert (
+        f"at least .95 of AGG with both encoders | {share:.3f} (1 of 5 splits so far) | {answer} |"
+        in page
+    )
     assert "**score w1 = 0.5 (default)**" in page
 
 
@@ -224,7 +227,8 @@ def test_honesty_comes_from_the_script(data: Path, tmp_path: Path, monkeypatch: 
     found = read(next((tmp_path / "honesty").iterdir()))["result"]
     held = found["reported"][1] <= found["measured"] <= found["reported"][2]
     page = write(tmp_path, tmp_path / "docs")["numbers"]
-    assert f"in at least 93 % of the cells | {held:.1%} | {'yes' if held else '**no**'} |" in page
+    answer = "yes" if held else "**no**"
+    assert f"93 % of the cells | {held:.1%} (1 of 450 cells so far) | {answer} |" in page
     assert "planted, one to two | 1 |" in page
 
 
@@ -251,9 +255,8 @@ def test_goals_that_are_missed_say_so_and_tuning_seeds_do_not_count():
         honesty_record(100, measured=0.5, verdict="bridge"),
     ]
     goals = honesty(records).goals
-    assert [goal.measured for goal in goals] == [
-        "33.3%", "2.00 times", "1 of 3 cells", "0.0% of 1 cells",
-    ]  # fmt: skip
+    said = [goal.measured.removesuffix(" (3 of 450 cells so far)") for goal in goals]
+    assert said == ["33.3%", "2.00 times", "1 cells", "0.0% of 1"]
     assert [goal.answer for goal in goals] == ["**no**", "yes", "**no**", "**no**"]
     assert honesty(records[:1]).goals[-1].answer == "not measured"
 
@@ -272,8 +275,8 @@ def test_queries_are_compared_with_the_best_peer():
     ]  # fmt: skip
     part = importlib.import_module("tables_quality").query_mapping(records)
     assert [(goal.measured, goal.reached) for goal in part.goals] == [
-        ("0.8000, rat-embed 0.9000", False),
-        ("0.9000, isotrieve 0.8000", True),
+        ("0.8000, rat-embed 0.9000 (2 of 5 splits so far)", False),
+        ("0.9000, isotrieve 0.8000 (1 of 5 splits so far)", True),
     ]
     assert "| 500 | 0.800 | 0.700 | 0.900 | refuses |" in part.lines
 
