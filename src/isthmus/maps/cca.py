@@ -1,7 +1,8 @@
 """Canonical correlation analysis: the directions of both sides that go together.
 
 Solves, for the centred, weighted pairs, ``max over A, B of trace(A^T S_xy B)`` subject to
-``A^T S_xx A = B^T S_yy B = I``, with ridged covariances ``(1 - r) S + r mean_variance I``. The
+``A^T S_xx A = B^T S_yy B = I``, with ridged covariances ``S + r / (1 - r) mean_variance I``: the
+shrunk covariance of Ledoit and Wolf, not multiplied by 1 - r, so that no correlation exceeds 1. The
 columns of A and B are scaled by ``correlation ** power``, so that directions which do not go
 together do not count in a comparison.
 
@@ -30,6 +31,9 @@ from isthmus.maps.base import LandsIn, Map
 
 __all__ = ["CCA"]
 
+SMALLEST_SHRINKAGE = 1e-6
+"""Never none at all, so that a whitener exists, and never all, so that something is whitened."""
+
 
 class CCA(Map):
     """Both sides projected on their canonical directions.
@@ -38,9 +42,9 @@ class CCA(Map):
     ----------
     n_components : int, optional
         Directions to keep, those of the highest correlation. Default: all there are.
-    shrinkage : float in (0, 1] or "ledoit_wolf", default "ledoit_wolf"
-        Share of each covariance that is replaced by its mean variance in every direction; by
-        default the share that Ledoit and Wolf (2004) estimate from the rows of each side.
+    shrinkage : float in (0, 1) or "ledoit_wolf", default "ledoit_wolf"
+        Share r of the mean variance in every direction; by default the share that Ledoit and Wolf
+        (2004) estimate from the rows of each side.
     power : float, default 4
         Of the correlation that scales each direction; the default is that of Gong et al. (2014).
         0 leaves the directions as CCA gives them.
@@ -137,11 +141,11 @@ class CCA(Map):
 
     def _check_params(self) -> None:
         shrinkage_fits = self.shrinkage == "ledoit_wolf" or (
-            not isinstance(self.shrinkage, str) and 0 < self.shrinkage <= 1
+            not isinstance(self.shrinkage, str) and 0 < self.shrinkage < 1
         )
         if not shrinkage_fits or self.power < 0:
             raise ParameterError(
-                expected="shrinkage over 0 and at most 1 or 'ledoit_wolf', power of at least 0",
+                expected="shrinkage between 0 and 1 or 'ledoit_wolf', power of at least 0",
                 got=f"shrinkage={self.shrinkage!r}, power={self.power!r}",
                 do="leave them out",
             )
@@ -184,7 +188,7 @@ def _decompose(
     variances, dim = singular**2 / total, rows.shape[1]
     estimate = shrinkage == "ledoit_wolf"
     used = _ledoit_wolf(rows, mean, variances, weight) if estimate else float(shrinkage)
-    spread = np.sqrt((1 - used) * variances + used * variances.sum() / dim)
+    spread = np.sqrt(variances + used / (1 - used) * variances.sum() / dim)
     return _Side(mean, basis, spread, used)
 
 
@@ -205,8 +209,8 @@ def _ledoit_wolf(
     squared = float(np.sum(variances**2))
     distance = squared - float(variances.sum()) ** 2 / rows.shape[1]
     noise = (fourth - squared) * float(np.sum(share**2))
-    smallest = 1e-6  # never none at all: a whitener must exist
-    return min(max(noise / distance, smallest), 1.0) if distance > 0 else 1.0
+    share_of_noise = noise / distance if distance > 0 else 1.0
+    return min(max(share_of_noise, SMALLEST_SHRINKAGE), 1 - SMALLEST_SHRINKAGE)
 
 
 def _canonical(

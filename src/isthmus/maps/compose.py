@@ -20,6 +20,7 @@ from sklearn.base import clone
 
 from isthmus._linalg import in_row_blocks
 from isthmus._types import FloatArray
+from isthmus._validate import as_matrix
 from isthmus.errors import MalformedArtifactError, UnsupportedOperationError
 from isthmus.maps._fitting import check_fit
 from isthmus.maps._state import params_from_json, params_to_json
@@ -101,7 +102,7 @@ class Compose(Map):
         source_steps, source = _fit_steps(self.source_steps, pairs.source, pairs.weight)
         target_steps, target = _fit_steps(self.target_steps, pairs.target, pairs.weight)
         unpaired = {
-            name: _forward(steps, np.asarray(rows))
+            name: _forward(steps, as_matrix(rows, name=name))
             for name, steps, rows in (
                 ("unpaired_source", source_steps, unpaired_source),
                 ("unpaired_target", target_steps, unpaired_target),
@@ -120,8 +121,10 @@ class Compose(Map):
 
         def carry(rows: FloatArray) -> FloatArray:
             mapped = self.inner_.transform(_forward(self.source_steps_, rows))
+            if back and np.may_share_memory(mapped, rows):
+                mapped = mapped.copy()  # the steps back overwrite what they are given
             for step in back:
-                mapped = step.inverse_transform(mapped)
+                mapped = step.carry_back(mapped)
             return mapped
 
         return in_row_blocks(carry, source)
@@ -244,9 +247,11 @@ def _fit_steps(
 
 
 def _forward(steps: Sequence[Step], rows: FloatArray) -> FloatArray:
+    """Carry checked rows through the steps; only what the first step made is overwritten."""
+    carried = rows
     for step in steps:
-        rows = step.transform(rows)
-    return rows
+        carried = step.carry(carried, owned=carried is not rows)
+    return carried
 
 
 def _describe_step(step: Step) -> dict[str, Any]:

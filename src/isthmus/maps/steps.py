@@ -56,12 +56,12 @@ class Step(Stateful):
         """Learn the state from checked rows."""
 
     @abstractmethod
-    def _forward(self, X: FloatArray) -> FloatArray:
-        """Change checked rows."""
+    def _forward(self, X: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Change checked rows; what comes out may be written into ``out``, which may be X."""
 
     @abstractmethod
-    def _backward(self, Z: FloatArray) -> FloatArray:
-        """Change checked rows back."""
+    def _backward(self, Z: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Change checked rows back; what comes out may be written into ``out``, which may be Z."""
 
     def transform(self, X: npt.ArrayLike) -> FloatArray:
         """Change rows (n, dim) to (n, n_features_out_), float32."""
@@ -71,6 +71,14 @@ class Step(Stateful):
     def inverse_transform(self, Z: npt.ArrayLike) -> FloatArray:
         """Change rows (n, n_features_out_) back to (n, dim), float32."""
         return self._backward(as_matrix(Z, name="Z", dim=self.n_features_out_))
+
+    def carry(self, X: FloatArray, *, owned: bool) -> FloatArray:
+        """Do as ``transform`` on rows that were checked; ``owned`` rows may be overwritten."""
+        return self._forward(X, out=X if owned else None)
+
+    def carry_back(self, Z: FloatArray) -> FloatArray:
+        """Do as ``inverse_transform`` on float32 rows that were checked and may be overwritten."""
+        return self._backward(Z, out=Z)
 
     @classmethod
     def from_state(
@@ -104,11 +112,11 @@ class Centre(Step):
     def _learn(self, X: FloatArray, weight: FloatArray | None) -> None:
         self.mean_ = mean_rows(X, weight=weight)
 
-    def _forward(self, X: FloatArray) -> FloatArray:
-        return np.subtract(X, self.mean_.astype(np.float32), dtype=np.float32)
+    def _forward(self, X: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        return np.subtract(X, self.mean_.astype(np.float32), out=out, dtype=np.float32)
 
-    def _backward(self, Z: FloatArray) -> FloatArray:
-        return np.add(Z, self.mean_.astype(np.float32), dtype=np.float32)
+    def _backward(self, Z: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        return np.add(Z, self.mean_.astype(np.float32), out=out, dtype=np.float32)
 
 
 class Normalise(Step):
@@ -133,11 +141,11 @@ class Normalise(Step):
         lengths = row_lengths(X.astype(np.float32, copy=False)).astype(np.float64)
         self.length_ = np.asarray(np.average(lengths, weights=weight))
 
-    def _forward(self, X: FloatArray) -> FloatArray:
+    def _forward(self, X: FloatArray, out: FloatArray | None = None) -> FloatArray:  # noqa: ARG002
         return normalise(X)
 
-    def _backward(self, Z: FloatArray) -> FloatArray:
-        return np.multiply(Z, np.float32(self.length_), dtype=np.float32)
+    def _backward(self, Z: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        return np.multiply(Z, np.float32(self.length_), out=out, dtype=np.float32)
 
 
 class Whiten(Step):
@@ -181,10 +189,10 @@ class Whiten(Step):
         self.mean_, matrix, inverse = whitening(X, shrinkage=self.shrinkage, weight=weight)
         self.matrix_, self.inverse_ = matrix.astype(np.float32), inverse.astype(np.float32)
 
-    def _forward(self, X: FloatArray) -> FloatArray:
+    def _forward(self, X: FloatArray, out: FloatArray | None = None) -> FloatArray:  # noqa: ARG002
         return affine(X, self.matrix_, -self.mean_ @ self.matrix_.astype(np.float64))
 
-    def _backward(self, Z: FloatArray) -> FloatArray:
+    def _backward(self, Z: FloatArray, out: FloatArray | None = None) -> FloatArray:  # noqa: ARG002
         return affine(Z, self.inverse_, self.mean_)
 
 
@@ -240,10 +248,10 @@ class PCA(Step):
             )
         self.directions_ = directions.astype(np.float32)
 
-    def _forward(self, X: FloatArray) -> FloatArray:
+    def _forward(self, X: FloatArray, out: FloatArray | None = None) -> FloatArray:  # noqa: ARG002
         return affine(X, self.directions_, -self.mean_ @ self.directions_.astype(np.float64))
 
-    def _backward(self, Z: FloatArray) -> FloatArray:
+    def _backward(self, Z: FloatArray, out: FloatArray | None = None) -> FloatArray:  # noqa: ARG002
         return affine(Z, np.ascontiguousarray(self.directions_.T), self.mean_)
 
 
