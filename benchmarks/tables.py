@@ -72,6 +72,15 @@ SECTIONS = (
         has_goals=False,
     ),
     Section(
+        "scope",
+        "Rows that a bridge was not made for",
+        "Share of rows outside the scope that was learned on the pairs: of the same data set it "
+        "should be small, of other data sets near 1. The rule in use is the principal residual; "
+        "the others were turned down, and measured on one seed.",
+        f"python benchmarks/scope.py {DATA}",
+        has_goals=False,
+    ),
+    Section(
         "apply_speed",
         "Carrying a collection over",
         "Streamed from disk to disk, 384 to 768 columns, beside a bare loop of the same reads, "

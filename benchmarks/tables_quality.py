@@ -1,4 +1,4 @@
-"""Tables of what bridges and federations keep: federate_two, query_mapping, honesty, lab19."""
+"""Tables of what bridges and federations keep: federation, queries, reports, scope, Lab 19."""
 
 from __future__ import annotations
 
@@ -188,6 +188,40 @@ def lab19(records: Sequence[Record]) -> Part:
     return Part([*lab19_tables.statement(cells, records), "", "Tables: [lab19.md](lab19.md).", ""])
 
 
+def scope(records: Sequence[Record]) -> Part:
+    """Share of rows outside the scope: new rows of the same set, its queries, other sets."""
+    cells = [cell for record in records for cell in record["result"]["cells"]]
+    rows = []
+    for rule, n in dict.fromkeys((cell["rule"], cell["pairs"]) for cell in cells):
+        same, asked, others = shares_outside(
+            [cell for cell in cells if (cell["rule"], cell["pairs"]) == (rule, n)]
+        )
+        rows.append(
+            [
+                rule,
+                f"{n:,}",
+                f"{np.mean(same):.3f} ({min(same):.3f} to {max(same):.3f})",
+                f"{np.mean(asked):.3f}" if asked else "",
+                f"{np.mean(others):.3f} ({min(others):.3f})" if others else "",
+            ]
+        )
+    head = ["rule", "pairs", "same set (range)", "its queries", "other sets (least)"]
+    return Part([*markdown(head, sorted(rows, key=lambda row: row[0], reverse=True)), ""])
+
+
+def shares_outside(cells: Sequence[Record]) -> tuple[list[float], list[float], list[float]]:
+    same, asked, others = [], [], []
+    for cell in cells:
+        for name, share in cell["outside"].items():
+            if name == cell["home"]:
+                same.append(share)
+            elif name == f"{cell['home']} queries":
+                asked.append(share)
+            elif not name.startswith(cell["home"]):
+                others.append(share)
+    return same, asked, others
+
+
 def grouped(records: Sequence[Record], *keys: str) -> dict[tuple[Any, ...], list[Record]]:
     """Group the reported records by some of their parameters, in the order in which they come."""
     groups: dict[tuple[Any, ...], list[Record]] = {}
@@ -214,4 +248,5 @@ QUALITY: dict[str, Callable[[Sequence[Record]], Part]] = {
     "query_mapping": query_mapping,
     "honesty": honesty,
     "lab19": lab19,
+    "scope": scope,
 }

@@ -163,7 +163,7 @@ def write(results: Path, docs: Path) -> dict[str, str]:
 
 def test_pages_name_what_was_not_measured(tmp_path: Path):
     pages = write(tmp_path / "nothing", tmp_path / "docs")
-    assert pages["numbers"].count("Not measured yet.") == 9
+    assert pages["numbers"].count("Not measured yet.") == 10
     assert "python benchmarks/honesty.py --data ../shared/data" in pages["numbers"]
     assert "Not measured yet: `python benchmarks/lab19.py" in pages["lab19"]
 
@@ -279,6 +279,18 @@ def test_queries_are_compared_with_the_best_peer():
         ("0.9000, isotrieve 0.8000 (1 of 5 splits so far)", True),
     ]
     assert "| 500 | 0.800 | 0.700 | 0.900 | refuses |" in part.lines
+
+
+def test_shares_outside_the_scope_are_told_apart():
+    cells = [
+        {
+            "rule": "r", "pairs": 100, "home": "a",
+            "outside": {"a": same, "a queries": 0.25, "b": 1.0, "b queries": 0.5},
+        }
+        for same in (0.125, 0.375)
+    ]  # fmt: skip
+    part = importlib.import_module("tables_quality").scope([{"result": {"cells": cells}}])
+    assert part.lines[2] == "| r | 100 | 0.250 (0.125 to 0.375) | 0.250 | 0.750 (0.500) |"
 
 
 def test_speed_is_read_from_flat_files_and_cells(tmp_path: Path):
