@@ -13,7 +13,7 @@ from isthmus._types import FloatArray, IntArray
 from isthmus.maps import Compose
 from isthmus.spaces import Pairs
 
-__all__ = ["MOST_FOR_FOLDS", "HeldOut", "Plan", "Split", "held_out", "plan_splits"]
+__all__ = ["MOST_FOR_FOLDS", "HeldOut", "Plan", "Split", "group_copies", "held_out", "plan_splits"]
 
 FOLDS = 10
 # Above this, one held-out part says enough and ten fits cost too much.
@@ -85,7 +85,7 @@ def plan_splits(pairs: Pairs, *, seed: int, single: bool) -> Plan:
         Hold out one part only: for maps that move the target side, where every fit makes a
         comparison space of its own.
     """
-    n, groups = len(pairs), _groups(pairs)
+    n, groups = len(pairs), group_copies(pairs)
     # Shuffle the groups, then say for each pair which share of the pairs comes before its group.
     ranks = np.random.default_rng(seed).permutation(groups.max() + 1)[groups]
     sizes = np.bincount(ranks)
@@ -145,7 +145,7 @@ def _folds(share: FloatArray, folds: int) -> tuple[Split, ...]:
     return tuple(Split(np.setdiff1d(rows, test), test) for test in every if len(test))
 
 
-def _groups(pairs: Pairs) -> IntArray:
+def group_copies(pairs: Pairs) -> IntArray:
     """Number the pairs so that those that share a vector, on either side, share a number."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from isthmus.bridge.retention import NAME, Curve
 from isthmus.bridge.verdict import Verdict
-from isthmus.evaluate.report import Report
+from isthmus.evaluate.report import Report, Value
 
 __all__ = ["FEWEST_PAIRS", "MIN_RETENTION", "judge", "judge_too_few"]
 
@@ -28,7 +30,7 @@ def judge_too_few(n_pairs: int) -> Verdict:
     """Say that no number can be given."""
     return Verdict(
         status="insufficient_pairs",
-        reason=f"{n_pairs} pairs: too few to hold any out and measure; nothing is known",
+        reason=f"{n_pairs} different pairs: too few to hold any out and measure; nothing is known",
         pairs_needed=FEWEST_PAIRS,
         chosen_because="nothing could be measured; the most constrained fitted map",
     )
@@ -72,12 +74,7 @@ def judge(
             usable_for=uses,
             chosen_because=because,
         )
-    # The interval narrows with the root of the pairs; its half width is needed above the target.
-    margin = (value.mean - value.low) / 2.0
-    needed = curve.pairs_for(min_retention + margin)
-    if n_pairs < curve.dim and (needed is None or needed > MOST_TIMES * n_pairs):
-        # Not every direction has a pair yet: the curve cannot say where it ends.
-        needed = min(curve.dim, MOST_TIMES * n_pairs)
+    needed = _pairs_needed(value, curve, n_pairs=n_pairs, min_retention=min_retention)
     if needed is not None and needed <= MOST_TIMES * n_pairs:
         needed = max(needed, n_pairs + 1)
         return Verdict(
@@ -93,6 +90,20 @@ def judge(
         usable_for=_uses(report),
         chosen_because=because,
     )
+
+
+def _pairs_needed(value: Value, curve: Curve, *, n_pairs: int, min_retention: float) -> int | None:
+    """Return how many pairs bring the lower bound to the target; None where none would."""
+    needed = curve.pairs_for(min_retention + (value.mean - value.low) / 2.0)
+    if value.mean > min_retention:
+        # Enough is kept, but not surely: the interval narrows with the root of the pairs.
+        surer = n_pairs * ((value.mean - value.low) / (value.mean - min_retention)) ** 2
+        needed = math.ceil(surer) if needed is None else min(needed, math.ceil(surer))
+        return min(needed, MOST_TIMES * n_pairs)
+    if n_pairs < curve.dim and (needed is None or needed > MOST_TIMES * n_pairs):
+        # Not every direction has a pair yet: the curve cannot say where it ends.
+        return min(curve.dim, MOST_TIMES * n_pairs)
+    return needed
 
 
 def _uses(report: Report) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ NAME = "retention@10"
 # Variance that the map itself adds, since it is fitted once and not on average: measured on seeds
 # that no report uses: at 1, .94 of the intervals hold; at 1.5, .98, and the mean width is 1.4.
 MAP_VARIANCE = 1.5
+MOST_LOG_PAIRS = 50.0
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,15 @@ class Curve:
         a, b = (self._bend(size) for size in self.pairs)
         bend = b + (retention - high) / (high - low) * (b - a)
         if self.pairs[1] >= self.dim:
-            return math.ceil(-1.0 / bend) if bend < 0 else None
-        return math.ceil(math.exp(bend)) if bend < 50 else None
+            return _whole(-1.0 / bend) if bend < 0 else None
+        return _whole(math.exp(bend)) if bend < MOST_LOG_PAIRS else None
 
     def _bend(self, n: float) -> float:
         return -1.0 / n if self.pairs[1] >= self.dim else math.log(n)
+
+
+def _whole(n: float) -> int:
+    return math.ceil(round(n, 6))  # rounding noise of the logarithm is no pair
 
 
 def estimate_retention(

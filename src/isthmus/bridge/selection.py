@@ -10,7 +10,7 @@ import numpy as np
 
 from isthmus._progress import Track, silent
 from isthmus._types import FloatArray, IntArray
-from isthmus.bridge.held_out import HeldOut, Plan, Split, fit, held_out, plan_splits
+from isthmus.bridge.held_out import HeldOut, Plan, Split, fit, group_copies, held_out, plan_splits
 from isthmus.bridge.judgement import FEWEST_PAIRS, MIN_RETENTION, judge, judge_too_few
 from isthmus.bridge.retention import NAME, Curve, estimate_retention
 from isthmus.bridge.rule import CRITERIA, KEPT, Criterion, Purpose, Trial, best_of, choose, worse_by
@@ -98,11 +98,12 @@ def select(
         raise UnknownNameError.of("purpose", str(purpose), get_args(Purpose))
     final = compose_for(pairs, names[-1])  # an unknown name fails before any work
     everything = np.arange(len(pairs))
-    if len(pairs) < FEWEST_PAIRS:
+    different = int(group_copies(pairs).max()) + 1
+    if different < FEWEST_PAIRS:
         name = "procrustes" if method == "auto" else method
         fitted = fit(compose_for(pairs, name), pairs, everything)
         return Selection(
-            map=fitted, report=Report({}, {}), verdict=judge_too_few(len(pairs)), candidates=()
+            map=fitted, report=Report({}, {}), verdict=judge_too_few(different), candidates=()
         )
     trials, plan, native = _try_all(
         names,
