@@ -250,7 +250,7 @@ def test_apply_writes_the_target_space(cli, files, tmp_path: Path, name):
 def test_apply_flags_queries_through_a_bridge_of_passages(cli, files, tmp_path: Path):
     ran = cli("apply", files.bridge, files.queries, "--out", tmp_path / "q.npz", "--json")
     assert ran.result["kind_differs"] is True
-    assert any("fitted on passage vectors" in one for one in ran.envelope["warnings"])
+    assert any("the bridge was fitted on 'passage'" in one for one in ran.envelope["warnings"])
 
 
 def test_apply_refuses_an_unknown_number_type(cli, files, tmp_path: Path):

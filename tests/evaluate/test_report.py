@@ -77,3 +77,12 @@ def test_values_are_equal_where_all_numbers_are():
     assert hash(value) == hash(again)
     assert value != other
     assert value != 0.375
+
+
+def test_a_report_can_leave_out_the_numbers_of_every_query():
+    values = summarise({"hit@1": np.array([0.0, 1.0])})
+    report = Report(values=values, null=values, oracle=values)
+    whole, short = report.to_dict(), report.to_dict(per_query=False)
+    for side in ("values", "null", "oracle"):
+        assert whole[side]["hit@1"].pop("per_query") == [0.0, 1.0]
+    assert short == whole

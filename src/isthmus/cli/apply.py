@@ -49,16 +49,8 @@ def apply(
     check_verdict(fitted, require)
     warn_of_verdict(fitted, output)
     applied = apply_bridge(fitted, source, out, dtype=as_dtype(dtype), track=output.track)
-    if applied.kind_differs:
-        output.warn(
-            f"these are {applied.scope.kind} vectors; the bridge was fitted on "
-            f"{applied.scope.pairs_kind} vectors, and its report speaks of those"
-        )
-    if applied.share_outside > 0.1:
-        output.warn(
-            f"{applied.share_outside:.0%} of the rows lie outside the scope of the bridge "
-            "(about 3% is usual): its report does not speak of those"
-        )
+    for note in applied.notes:
+        output.warn(note)
     output.say(
         f"{applied.rows:,} rows carried to {applied.space} in {applied.seconds:.1f} s, "
         f"{applied.scope.outside:,} outside the scope: {out}"

@@ -9,7 +9,7 @@ import typer
 
 from isthmus.cli.options import BridgeFolder, Json, Quiet, Require, Seed, Source, Target
 from isthmus.cli.output import Output
-from isthmus.cli.tables import report_table, say_value
+from isthmus.cli.tables import is_retrieval, report_table, say_value
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from isthmus.workflows import Evaluation
 
 __all__ = ["evaluate"]
-
-K = 10
-OF_QUERIES = f"nbr_overlap@{K} of queries"
 
 
 def evaluate(
@@ -95,18 +92,16 @@ def evaluate(
     for note in result.notes:
         output.warn(note)
     output.show(*_held_out(fitted, result), *_queries(result))
-    fields = result.to_dict()
-    for side in ("values", "null", "oracle"):
-        for value in fields[side].values():
-            value.pop("per_query")
-    output.done({**fields, "verdict": fitted.verdict.to_dict()})
+    output.done({**result.to_dict(per_query=False), "verdict": fitted.verdict.to_dict()})
 
 
 def _held_out(bridge: Bridge, result: Evaluation) -> list[Table | str]:
     """Show the held-out rows, and what the bridge promised when it was fitted."""
+    from isthmus.workflows import OF_QUERIES
+
     if not result.n_queries:
         return []
-    names = [name for name in result.values if not _is_of_queries(name)]
+    names = [name for name in result.values if name != OF_QUERIES and not is_retrieval(name)]
     table = report_table(result, title=f"{result.n_queries:,} held-out rows", names=names)
     reported = bridge.report.values.get("retention@10")
     if reported is None:
@@ -120,12 +115,14 @@ def _held_out(bridge: Bridge, result: Evaluation) -> list[Table | str]:
 
 def _queries(result: Evaluation) -> list[Table | str]:
     """Show what the queries keep and find, beside the oracle where it is known."""
+    from isthmus.workflows import OF_QUERIES
+
     shown: list[Table | str] = []
     if OF_QUERIES in result.values:
         shown.append(report_table(result, title="Queries", names=[OF_QUERIES]))
     if result.judged:
         title = f"{result.judged:,} judged queries over {result.searched:,} documents"
-        names = [f"nDCG@{K}", f"Recall@{K}"]
+        names = [name for name in result.values if is_retrieval(name) and "/" not in name]
         shown.append(report_table(result, title=title, names=names, oracle=bool(result.oracle)))
     shown.extend(
         f"Of the oracle's {name} the bridge keeps {say_value(result.values[f'{name}/oracle'])}, "
@@ -133,7 +130,3 @@ def _queries(result: Evaluation) -> list[Table | str]:
         for name in result.oracle
     )
     return shown
-
-
-def _is_of_queries(name: str) -> bool:
-    return name == OF_QUERIES or name.startswith(("nDCG@", "Recall@"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -106,19 +106,10 @@ def fit(
             "method": bridge.method,
             "n_pairs": bridge.provenance.n_pairs,
             "verdict": bridge.verdict.to_dict(),
-            "report": without_rows(bridge),
+            "report": bridge.report.to_dict(per_query=False),
             "candidates": list(bridge.provenance.candidates),
         }
     )
-
-
-def without_rows(bridge: Bridge) -> dict[str, Any]:
-    """Return the report as JSON values, without those of single rows."""
-    fields: dict[str, Any] = bridge.report.to_dict()
-    for side in ("values", "null", "oracle"):
-        for value in fields[side].values():
-            value.pop("per_query")
-    return fields
 
 
 def _title(bridge: Bridge) -> str:

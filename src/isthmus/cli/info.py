@@ -24,7 +24,6 @@ def info(
     del seed
     from isthmus.bridge import Bridge
     from isthmus.cli.checks import check_verdict
-    from isthmus.cli.fit import without_rows
 
     output = Output("info", as_json=as_json, quiet=quiet)
     fitted = Bridge.load(bridge)
@@ -43,7 +42,7 @@ def info(
             "method": fitted.method,
             "lands_in": fitted.lands_in,
             "verdict": fitted.verdict.to_dict(),
-            "report": without_rows(fitted),
+            "report": fitted.report.to_dict(per_query=False),
             "provenance": {
                 name: value for name, value in vars(provenance).items() if name != "pair_hashes"
             },

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from isthmus.cli.output import facts, grid
+from isthmus.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from isthmus.bridge import Bridge
     from isthmus.evaluate import Report, Value
 
-__all__ = ["about_bridge", "report_table", "say_number", "say_value"]
+__all__ = ["about_bridge", "is_retrieval", "report_table", "say_number", "say_value"]
 
 
 def say_value(value: Value | None) -> str:
@@ -82,11 +84,27 @@ def about_bridge(bridge: Bridge) -> Table:
     )
 
 
-def _place(name: str) -> tuple[int, str]:
-    from isthmus.evaluate.measures import MEASURES
+def is_retrieval(name: str) -> bool:
+    """Tell whether a value rests on judgements, or is the share of one that does.
 
-    order = ("preservation", "retrieval", "hubness", "consistency", "reconstruction")
-    known = MEASURES.get(name.partition("@")[0].partition("/")[0])
-    if known is None:
-        return (0, name)  # retention@10, which the verdict rests on
-    return (1 + order.index(known.family), name)
+    Examples
+    --------
+    >>> [is_retrieval(name) for name in ("nDCG@10", "Recall@10/oracle", "nbr_overlap@10")]
+    [True, True, False]
+    """
+    return _family(name) == "retrieval"
+
+
+def _family(name: str) -> str | None:
+    """Return the family of the measure in a name; what stands after it says of what."""
+    from isthmus.evaluate import Measure
+
+    try:
+        return Measure.parse(re.split("[ /]", name, maxsplit=1)[0]).definition.family
+    except UnknownNameError:
+        return None  # retention@10, which the verdict rests on
+
+
+def _place(name: str) -> tuple[int, str]:
+    order = (None, "preservation", "retrieval", "hubness", "consistency", "reconstruction")
+    return order.index(_family(name)), name

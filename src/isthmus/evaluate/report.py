@@ -54,12 +54,19 @@ class Value:
         """Say the value with its interval."""
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values; an undefined number is null."""
+    def to_dict(self, *, per_query: bool = True) -> dict[str, Any]:
+        """Return plain JSON values; an undefined number is null.
+
+        Parameters
+        ----------
+        per_query : bool, default True
+            Whether to give the numbers of every query, which `from_dict` needs.
+        """
+        rows = {"per_query": [_number(value) for value in self.per_query.tolist()]}
         return {
             "name": self.name,
             **{key: _number(getattr(self, key)) for key in ("mean", "low", "high")},
-            "per_query": [_number(value) for value in self.per_query.tolist()],
+            **(rows if per_query else {}),
         }
 
     @classmethod
@@ -87,10 +94,19 @@ class Report:
     oracle: Mapping[str, Value] = field(default_factory=dict)
     n_queries: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
+    def to_dict(self, *, per_query: bool = True) -> dict[str, Any]:
+        """Return plain JSON values.
+
+        Parameters
+        ----------
+        per_query : bool, default True
+            Whether to give the numbers of every query, which `from_dict` needs.
+        """
         sides = {
-            side: {name: value.to_dict() for name, value in getattr(self, side).items()}
+            side: {
+                name: value.to_dict(per_query=per_query)
+                for name, value in getattr(self, side).items()
+            }
             for side in ("values", "null", "oracle")
         }
         return {**sides, "n_queries": self.n_queries}

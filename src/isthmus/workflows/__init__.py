@@ -1,5 +1,6 @@
 """The verbs: what a user does, one function each."""
 
+from isthmus.workflows._evaluating import OF_QUERIES
 from isthmus.workflows.apply_bridge import Applied, apply_bridge
 from isthmus.workflows.demo import DemoResult, demo
 from isthmus.workflows.evaluate_bridge import Evaluation, evaluate_bridge
@@ -8,6 +9,7 @@ from isthmus.workflows.inspect import Inspection, PairInspection, SetInspection,
 from isthmus.workflows.search import search
 
 __all__ = [
+    "OF_QUERIES",
     "Applied",
     "DemoResult",
     "Evaluation",

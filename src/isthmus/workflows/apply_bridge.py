@@ -17,6 +17,7 @@ from isthmus.bridge import Bridge, ScopeReport
 from isthmus.errors import ParameterError
 from isthmus.spaces import Space, VectorSet
 from isthmus.spaces.io import VectorWriter, format_of, open_writer
+from isthmus.workflows._scope_notes import scope_notes
 
 __all__ = ["Applied", "apply_bridge"]
 
@@ -60,6 +61,11 @@ class Applied:
     def kind_differs(self) -> bool:
         """Whether the rows are of another kind than the pairs."""
         return self.scope.kind_differs
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What should be known before the bridge's report is believed for these rows."""
+        return tuple(scope_notes("rows", self.scope))
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""

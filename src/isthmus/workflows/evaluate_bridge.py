@@ -23,11 +23,9 @@ from isthmus.workflows._evaluating import (
     measure_run_of,
 )
 from isthmus.workflows._opening import open_vectors
+from isthmus.workflows._scope_notes import scope_notes
 
 __all__ = ["Evaluation", "evaluate_bridge"]
-
-USUAL_OUTSIDE = 0.1
-"""Share outside the scope beyond which it is said; about .03 is usual."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +59,19 @@ class Evaluation(Report):
     queries_scope: ScopeReport | None = None
     notes: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
+    def to_dict(self, *, per_query: bool = True) -> dict[str, Any]:
+        """Return plain JSON values; see `Report.to_dict`."""
         scopes = {
             name: None if scope is None else {**vars(scope), "share_outside": scope.share_outside}
             for name, scope in (("rows", self.rows_scope), ("queries", self.queries_scope))
         }
         counts = {name: getattr(self, name) for name in ("shared", "fitted", "judged", "searched")}
-        return {**super().to_dict(), **counts, "scope": scopes, "notes": list(self.notes)}
+        return {
+            **super().to_dict(per_query=per_query),
+            **counts,
+            "scope": scopes,
+            "notes": list(self.notes),
+        }
 
 
 def evaluate_bridge(
@@ -198,12 +201,5 @@ def _notes(evaluation: Evaluation, bridge: Bridge, asked: Asked | None) -> Itera
             "not known"
         )
     for what, scope in (("rows", evaluation.rows_scope), ("queries", evaluation.queries_scope)):
-        if scope is None:
-            continue
-        if scope.kind_differs:
-            yield (
-                f"the {what} are of kind {scope.kind!r}; the bridge was fitted on "
-                f"{scope.pairs_kind!r}"
-            )
-        if scope.share_outside > USUAL_OUTSIDE:
-            yield f"{scope.share_outside:.0%} of the {what} lie outside the scope of the bridge"
+        if scope is not None:
+            yield from scope_notes(what, scope)

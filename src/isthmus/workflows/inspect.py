@@ -85,7 +85,7 @@ class PairInspection:
             **vars(self),
             "distances": bins,
             **{
-                name: None if value is None else _without_rows(value)
+                name: None if value is None else value.to_dict(per_query=False)
                 for name, value in (
                     ("overlap", self.overlap),
                     ("null_retention", self.null_retention),
@@ -237,7 +237,3 @@ def _look_at_file(path: Path, *, seed: int, track: Track[Any]) -> SetInspection:
     if not sound or len(ids) != len(vectors) or not fits:
         open_vectors(path)  # raises, and says what is wrong
     return look_at_rows(ids, vectors, raw.space, seed=seed, track=track)
-
-
-def _without_rows(value: Value) -> dict[str, Any]:
-    return {name: one for name, one in value.to_dict().items() if name != "per_query"}
