@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isthmus.errors import ParameterError, TooFewPairsError, UnknownNameError, ZeroVectorError
-from isthmus.spaces.sampling import STRATEGIES, choose, hard_range, nearest_distance
+from isthmus.spaces.sampling import STRATEGIES, choose, draw_rows, hard_range, nearest_distance
 
 PROPERTY = settings(derandomize=True, deadline=None, max_examples=15)
 every_strategy = pytest.mark.parametrize("strategy", sorted(STRATEGIES))
@@ -171,3 +171,10 @@ def test_distances_of_directions():
     assert found.tolist() == pytest.approx([2**0.5])
     alone = nearest_distance(np.array([[1.0]]), np.array([[1.0]]), exclude=np.array([0]))
     assert alone.tolist() == [np.inf]
+
+
+def test_rows_are_drawn_by_seed_and_in_order():
+    assert draw_rows(5, 10, seed=0).tolist() == [0, 1, 2, 3, 4]
+    drawn = draw_rows(1000, 10, seed=1)
+    assert drawn.tolist() == sorted(set(drawn.tolist())) == draw_rows(1000, 10, seed=1).tolist()
+    assert drawn.tolist() != draw_rows(1000, 10, seed=2).tolist()

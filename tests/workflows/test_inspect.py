@@ -9,7 +9,7 @@ import pytest
 
 from isthmus import Space, VectorSet, inspect
 from isthmus.errors import CorruptFileError, InputError, MissingFileError
-from isthmus.workflows._look import draw_rows, look_at_rows
+from isthmus.workflows._look import look_at_rows
 
 A = Space(model="a", dim=8)
 B = Space(model="b", dim=8)
@@ -167,10 +167,3 @@ def test_a_file_without_a_space_is_looked_at(tmp_path: Path):
     assert looked.notes == (
         "the file names no space: only you know which model made these vectors",
     )
-
-
-def test_rows_are_drawn_by_seed_and_in_order():
-    assert draw_rows(5, 10, seed=0).tolist() == [0, 1, 2, 3, 4]
-    drawn = draw_rows(1000, 10, seed=1)
-    assert drawn.tolist() == sorted(set(drawn.tolist())) == draw_rows(1000, 10, seed=1).tolist()
-    assert drawn.tolist() != draw_rows(1000, 10, seed=2).tolist()

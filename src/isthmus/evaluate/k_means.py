@@ -1,4 +1,8 @@
-"""K-means from given rows, so that two spaces can be clustered from the same start."""
+"""K-means from given rows, so that two spaces can be clustered from the same start.
+
+The rooms above have one of their own (`isthmus.spaces.sampling.find_centroids`): for many rows and
+centroids in float32, without a say in the start.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +81,10 @@ def cluster_count(rows: int) -> int:
 
 
 def ready_rows(rows: FloatArray, metric: Metric) -> FloatArray:
-    """Return a float64 copy, scaled to unit length for the cosine (zero rows stay zero)."""
+    """Return a float64 copy, scaled to unit length for the cosine (zero rows stay zero).
+
+    Not `isthmus._linalg.normalise`: in float32 rows that are equally far would differ by rounding.
+    """
     wide = rows.astype(np.float64)
     if metric == "cosine":
         lengths = np.linalg.norm(wide, axis=1, keepdims=True)

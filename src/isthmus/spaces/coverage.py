@@ -9,7 +9,14 @@ import numpy as np
 
 from isthmus._types import FloatArray, IntArray
 from isthmus.neighbors import top_k
-from isthmus.spaces.sampling import as_points, find_centroids, hard_range, nearest_distance
+from isthmus.spaces._mapped import gather
+from isthmus.spaces.sampling import (
+    as_points,
+    draw_rows,
+    find_centroids,
+    hard_range,
+    nearest_distance,
+)
 from isthmus.spaces.vector_set import VectorSet
 
 if TYPE_CHECKING:
@@ -106,15 +113,15 @@ def _measure_side(vectors: VectorSet, pair_rows: IntArray, *, seed: int) -> Side
     """Measure one side; a mapped file stays on disk."""
     rng = np.random.default_rng(seed)
     metric = vectors.space.metric
-    rows = _draw(np.arange(len(vectors)), rng)
-    some_pairs = _draw(pair_rows, rng)
-    points = _gather(vectors, rows)
+    rows = draw_rows(len(vectors), MEASURED_ROWS, seed=rng)
+    some_pairs = pair_rows[draw_rows(len(pair_rows), MEASURED_ROWS, seed=rng)]
+    points = gather(vectors.vectors, rows)
     looked_at = np.concatenate([rows, some_pairs])  # one pass over what may be a large file
     nearest = nearest_distance(
-        _gather(vectors, looked_at), vectors.vectors, metric=metric, exclude=looked_at
+        gather(vectors.vectors, looked_at), vectors.vectors, metric=metric, exclude=looked_at
     )
     closeness, of_pairs = nearest[: len(rows)], nearest[len(rows) :]
-    from_pair = nearest_distance(points, _gather(vectors, pair_rows), metric=metric)
+    from_pair = nearest_distance(points, gather(vectors.vectors, pair_rows), metric=metric)
     # The matrix product rounds: a row that is a pair is at no distance, whatever came out.
     from_pair[np.isin(rows, pair_rows)] = 0
     low, high = hard_range(closeness)
@@ -130,17 +137,6 @@ def _measure_side(vectors: VectorSet, pair_rows: IntArray, *, seed: int) -> Side
         cluster_rows=np.bincount(clusters),
         cluster_pairs=np.bincount(clusters[pair_rows], minlength=int(clusters.max()) + 1),
     )
-
-
-def _draw(rows: IntArray, rng: np.random.Generator) -> IntArray:
-    """Draw at most 2,000 of the rows, in their order."""
-    if len(rows) <= MEASURED_ROWS:
-        return rows
-    return np.sort(rng.choice(rows, MEASURED_ROWS, replace=False))
-
-
-def _gather(vectors: VectorSet, rows: IntArray) -> FloatArray:
-    return np.asarray(vectors.vectors[rows], dtype=np.float32)
 
 
 def _cluster_of(vectors: VectorSet, points: FloatArray, *, seed: int) -> IntArray:

@@ -17,6 +17,7 @@ from isthmus.errors import (
     ParameterError,
     TooFewPairsError,
 )
+from isthmus.spaces._mapped import gather
 from isthmus.spaces.ids import name_few
 from isthmus.spaces.space import Space
 from isthmus.spaces.vector_set import VectorSet, as_rows
@@ -155,8 +156,8 @@ class Pairs:
                 do="name both rows of every pair",
             )
         return cls(
-            source=_gather(source, left),
-            target=_gather(target, right),
+            source=gather(source.vectors, left),
+            target=gather(target.vectors, right),
             source_ids=source.ids[left],
             target_ids=target.ids[right],
             source_space=source.space,
@@ -276,8 +277,3 @@ class Pairs:
         from isthmus.spaces.coverage import measure_coverage
 
         return measure_coverage(self, source, target, seed=seed)
-
-
-def _gather(vectors: VectorSet, rows: IntArray) -> FloatArray:
-    """Return rows as float32; of a mapped file only these are read."""
-    return np.asarray(vectors.vectors[rows], dtype=np.float32)

@@ -27,12 +27,21 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from isthmus._linalg import normalise
 from isthmus._types import FloatArray, IntArray, Metric
 from isthmus._validate import as_matrix, check_nonzero
 from isthmus.errors import ParameterError, TooFewPairsError, UnknownNameError
 from isthmus.neighbors import top_k
 
-__all__ = ["STRATEGIES", "as_points", "choose", "find_centroids", "hard_range", "nearest_distance"]
+__all__ = [
+    "STRATEGIES",
+    "as_points",
+    "choose",
+    "draw_rows",
+    "find_centroids",
+    "hard_range",
+    "nearest_distance",
+]
 
 HARD_QUANTILE = 0.25
 SAME = 1e-3
@@ -91,13 +100,22 @@ def choose(
     return STRATEGIES[strategy](points, int(n), np.random.default_rng(seed))
 
 
+def draw_rows(rows: int, most: int, *, seed: int | np.random.Generator) -> IntArray:
+    """Return all row numbers, or ``most`` of them drawn at random, in their order.
+
+    Examples
+    --------
+    >>> draw_rows(3, 5, seed=0).tolist(), len(draw_rows(100, 5, seed=0))
+    ([0, 1, 2], 5)
+    """
+    if rows <= most:
+        return np.arange(rows)
+    return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
+
+
 def as_points(vectors: FloatArray, metric: Metric) -> FloatArray:
     """Return rows whose Euclidean distances order them: unit rows for the cosine, or as given."""
-    points = np.asarray(vectors, dtype=np.float32)
-    if metric != "cosine":
-        return points
-    unit: FloatArray = points / np.linalg.norm(points, axis=1, keepdims=True)
-    return unit
+    return normalise(vectors) if metric == "cosine" else np.asarray(vectors, dtype=np.float32)
 
 
 def nearest_distance(
@@ -135,7 +153,8 @@ def find_centroids(points: FloatArray, n: int, *, seed: int) -> FloatArray:
     """Return the centroids of ``n`` clusters by k-means, float32 of shape (n, dim).
 
     It starts from rows drawn far apart (k-means++, Arthur and Vassilvitskii 2007), so that a small
-    group far from the others gets a centroid of its own.
+    group far from the others gets a centroid of its own. (`isthmus.evaluate.k_means` is not for
+    this: it runs in float64, from rows that its caller gives, on a few thousand rows at most.)
     """
     import faiss
 

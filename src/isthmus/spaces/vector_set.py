@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from isthmus._types import FloatArray, IdArray, IntArray
 from isthmus._validate import as_matrix, check_finite, check_nonzero, check_positive
 from isthmus.errors import CountMismatchError, DimensionError, EmptyInputError, ParameterError
+from isthmus.spaces._mapped import release
 from isthmus.spaces.ids import IdIndex, as_ids, check_unique
 from isthmus.spaces.space import Space
 
@@ -126,7 +126,7 @@ class VectorSet:
             if isinstance(self.vectors, np.memmap):
                 _check_values(block, self.space, first_row=start)
             yield _trusted(self.ids[start:stop], block, self.space)
-            _release(self.vectors)
+            release(self.vectors)
 
     def matrix(self) -> FloatArray:
         """Return the vectors as float32 of shape (n, dim), in memory and checked."""
@@ -267,14 +267,3 @@ def _read_only(array: FloatArray) -> FloatArray:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _release(vectors: FloatArray) -> None:
-    """Give the pages of a mapped file back, so that a pass over it does not fill the memory."""
-    if not isinstance(vectors, np.memmap) or vectors.mode == "c":
-        return  # copy-on-write pages hold what only this process knows
-    base: Any = vectors
-    while isinstance(base, np.ndarray):
-        base = base.base
-    if isinstance(base, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-        base.madvise(mmap.MADV_DONTNEED)

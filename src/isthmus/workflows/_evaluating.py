@@ -20,7 +20,7 @@ from isthmus.evaluate.retrieval import measure_run
 from isthmus.maps import make
 from isthmus.neighbors import top_k
 from isthmus.spaces import Pairs, Qrels, VectorSet
-from isthmus.workflows._look import draw_rows
+from isthmus.spaces.sampling import draw_rows
 from isthmus.workflows._opening import open_qrels, open_vectors
 
 __all__ = [

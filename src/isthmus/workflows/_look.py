@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from isthmus._progress import Track, silent
-from isthmus._types import FloatArray, IntArray
+from isthmus._types import FloatArray
 from isthmus.spaces import Space
+from isthmus.spaces.sampling import draw_rows
 
-__all__ = ["SetInspection", "draw_rows", "look_at_rows"]
+__all__ = ["SetInspection", "look_at_rows"]
 
 BLOCK_ROWS = 16_384
 ASKED_ROWS = 2_000
@@ -125,13 +126,6 @@ def look_at_rows(
         duplicate_ids=len(ids) - len(np.unique(ids)),
     )
     return _with_notes(_with_hubness(looked, vectors, seed=seed))
-
-
-def draw_rows(rows: int, most: int, *, seed: int) -> IntArray:
-    """Return all rows, or ``most`` of them drawn at random, in their order."""
-    if rows <= most:
-        return np.arange(rows)
-    return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
 
 
 def _blocks(vectors: npt.NDArray[Any]) -> Iterator[tuple[int, FloatArray]]:

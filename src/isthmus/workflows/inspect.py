@@ -16,12 +16,12 @@ from isthmus.evaluate.consistency import DistanceBins, distance_correlation, jac
 from isthmus.evaluate.preservation import nbr_overlap
 from isthmus.spaces import Space, VectorSet
 from isthmus.spaces.io import format_of
+from isthmus.spaces.sampling import draw_rows
 from isthmus.spaces.space import IDENTITY
 from isthmus.workflows._look import (
     ASKED_ROWS,
     SEARCHED_ROWS,
     SetInspection,
-    draw_rows,
     look_at_rows,
 )
 from isthmus.workflows._opening import open_vectors
