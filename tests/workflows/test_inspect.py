@@ -167,3 +167,27 @@ def test_a_file_without_a_space_is_looked_at(tmp_path: Path):
     assert looked.notes == (
         "the file names no space: only you know which model made these vectors",
     )
+
+
+def test_a_mapped_file_does_not_fill_the_memory(tmp_path: Path):
+    """One block of 16,384 rows lies in memory, not the 80 MB of the file."""
+
+    def resident() -> int:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("RssFile"))
+
+    np.save(tmp_path / "a.npy", np.zeros((40_000, 1_024), np.float16))
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
+    sizes = []
+
+    def watch(items, description, total):
+        del description, total
+        before = resident()
+        for item in items:
+            sizes.append(resident() - before)
+            yield item
+
+    looked = look_at_rows(np.arange(40_000).astype(np.str_), mapped, None, track=watch)
+    assert (looked.rows, looked.zero_rows, looked.duplicate_rows) == (40_000, 40_000, 39_999)
+    assert len(sizes) == 3
+    assert max(sizes) < 50_000_000

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from isthmus._progress import Track, silent
 from isthmus._types import FloatArray
 from isthmus.spaces import Space
+from isthmus.spaces._mapped import gather, release
 from isthmus.spaces.sampling import draw_rows
 
 __all__ = ["SetInspection", "look_at_rows"]
@@ -103,12 +104,13 @@ def look_at_rows(
         One step per block of rows.
     """
     lengths = np.empty(len(vectors), np.float64)
-    seen: set[int] = set()
+    hashes = np.empty(len(vectors), np.int64)
     steps = -(-len(vectors) // BLOCK_ROWS)
     for start, block in track(_blocks(vectors), "looking at rows", steps):
+        here = slice(start, start + len(block))
         with np.errstate(over="ignore", invalid="ignore"):
-            lengths[start : start + len(block)] = np.linalg.norm(block.astype(np.float64), axis=1)
-        seen.update(hash(row.tobytes()) for row in block + np.float32(0))  # -0 is 0
+            lengths[here] = np.sqrt(np.einsum("ij,ij->i", block, block, dtype=np.float64))
+        hashes[here] = [hash(row.tobytes()) for row in block + np.float32(0)]  # -0 is 0
     valid = np.isfinite(lengths)
     sizes = lengths[valid]
     low, median, high = (sizes.min(), np.median(sizes), sizes.max()) if len(sizes) else [np.nan] * 3
@@ -122,7 +124,7 @@ def look_at_rows(
         norm_high=float(high),
         invalid_rows=int(np.count_nonzero(~valid)),
         zero_rows=int(np.count_nonzero(sizes == 0)),
-        duplicate_rows=len(vectors) - len(seen),
+        duplicate_rows=len(vectors) - len(np.unique(hashes)),
         duplicate_ids=len(ids) - len(np.unique(ids)),
     )
     return _with_notes(_with_hubness(looked, vectors, seed=seed))
@@ -132,6 +134,7 @@ def _blocks(vectors: npt.NDArray[Any]) -> Iterator[tuple[int, FloatArray]]:
     for start in range(0, len(vectors), BLOCK_ROWS):
         with np.errstate(over="ignore"):
             yield start, np.asarray(vectors[start : start + BLOCK_ROWS], dtype=np.float32)
+        release(vectors)
 
 
 def _with_hubness(looked: SetInspection, vectors: npt.NDArray[Any], *, seed: int) -> SetInspection:
@@ -144,7 +147,7 @@ def _with_hubness(looked: SetInspection, vectors: npt.NDArray[Any], *, seed: int
         return looked
     searched = draw_rows(looked.rows, SEARCHED_ROWS, seed=seed)
     asked = draw_rows(len(searched), ASKED_ROWS, seed=seed)
-    database = np.asarray(vectors[searched], dtype=np.float32)
+    database = gather(vectors, searched)
     value = hubness(database[asked], database, k=K, metric=metric, exclude=asked)
     return replace(looked, hubness=value.mean, asked_rows=len(asked), searched_rows=len(searched))
 

@@ -15,6 +15,7 @@ from isthmus.evaluate import Value, summarise
 from isthmus.evaluate.consistency import DistanceBins, distance_correlation, jaccard_curve, nno
 from isthmus.evaluate.preservation import nbr_overlap
 from isthmus.spaces import Space, VectorSet
+from isthmus.spaces._mapped import gather
 from isthmus.spaces.io import format_of
 from isthmus.spaces.sampling import draw_rows
 from isthmus.spaces.space import IDENTITY
@@ -180,8 +181,7 @@ def compare(a: VectorSet, b: VectorSet, *, seed: int = 0) -> PairInspection:
     if len(rows) < MIN_SHARED:
         return PairInspection(**common)
     rows = rows[draw_rows(len(rows), SEARCHED_ROWS, seed=seed)]
-    left = np.asarray(a.vectors[rows], dtype=np.float32)
-    right = np.asarray(b.vectors[places[rows]], dtype=np.float32)
+    left, right = gather(a.vectors, rows), gather(b.vectors, places[rows])
     metric: Metric = a.space.metric if a.space.metric == b.space.metric else "cosine"
     asked = draw_rows(len(rows), ASKED_ROWS, seed=seed)
     overlap = summarise({f"NNO@{K}": nno(left, right, k=K, metric=metric, rows=asked)}, seed=seed)
