@@ -57,7 +57,7 @@ def folder_url(folder):
 
 def test_queries_come_from_a_file_and_in_batches(documents, tmp_path, monkeypatch):
     module = sys.modules["isthmus.workflows.search"]  # the name itself is the function
-    monkeypatch.setattr(module, "BATCH_QUERIES", 2)
+    monkeypatch.setattr(module, "QUERY_BLOCK", 2)
     asked = VectorSet([f"q{i}" for i in range(5)], np.eye(5, 2) + 0.5, SPACE)
     asked.save(tmp_path / "q.npz", dtype="float32")
     steps = []
@@ -75,3 +75,21 @@ def test_queries_come_from_a_file_and_in_batches(documents, tmp_path, monkeypatc
     assert ranking.query_ids.tolist() == asked.ids.tolist()
     assert ranking.ids.tolist() == whole.ids.tolist()
     assert ranking.scores.tolist() == whole.scores.tolist()
+
+
+def test_depth_is_how_many_candidates_each_store_gives(monkeypatch, documents, query):
+    asked = []
+    whole = Federation.search
+
+    def watch(self, queries, *, k, depth):
+        asked.append((k, depth))
+        return whole(self, queries, k=k, depth=depth)
+
+    monkeypatch.setattr(Federation, "search", watch)
+    with open_store("memory://d?collection=docs", space=SPACE) as store:
+        store.upsert(documents)
+        federation = Federation(SPACE, [Source("only", store)])
+        assert search(federation, query, k=1, depth=3).ids.tolist() == [["a"]]
+        with pytest.raises(ParameterError, match="depth as a whole number of at least 1"):
+            search(federation, query, depth=0)
+    assert asked == [(1, 3), (10, 0)]

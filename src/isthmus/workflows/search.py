@@ -6,14 +6,12 @@ from pathlib import Path
 
 from isthmus._progress import Track, silent
 from isthmus.federate import Federation
+from isthmus.federate.hub import QUERY_BLOCK
 from isthmus.rankings import Ranking
 from isthmus.spaces import VectorSet
 from isthmus.workflows._opening import open_vectors
 
 __all__ = ["search"]
-
-BATCH_QUERIES = 4_096
-"""Queries per step of progress; the numbers do not depend on it."""
 
 
 def search(
@@ -21,6 +19,7 @@ def search(
     queries: VectorSet | Path | str,
     *,
     k: int = 10,
+    depth: int | None = None,
     track: Track[VectorSet] = silent,
 ) -> Ranking:
     """Return the k best documents of a federation for each query.
@@ -33,8 +32,10 @@ def search(
         In the hub's space.
     k : int, default 10
         Answers per query, at least 1.
+    depth : int, optional
+        Candidates from each store; default: that of the federation, see `Federation`.
     track : Track, default silent
-        One step per batch of queries.
+        One step per block of queries, as many as the federation searches at a time.
 
     Returns
     -------
@@ -47,11 +48,11 @@ def search(
         See `Federation.load` and `Federation.search`.
     """
     asked = open_vectors(queries)
-    steps = -(-len(asked) // BATCH_QUERIES)
+    steps = -(-len(asked) // QUERY_BLOCK)
 
     def ask(opened: Federation) -> Ranking:
-        batches = track(asked.iter_batches(BATCH_QUERIES), "searching", steps)
-        return Ranking.concatenate([opened.search(batch, k=k) for batch in batches])
+        batches = track(asked.iter_batches(QUERY_BLOCK), "searching", steps)
+        return Ranking.concatenate([opened.search(one, k=k, depth=depth) for one in batches])
 
     if isinstance(federation, Federation):
         return ask(federation)
