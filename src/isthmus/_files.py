@@ -11,7 +11,13 @@ from pathlib import Path
 
 from isthmus.errors import WriteFailedError
 
-__all__ = ["atomic_folder", "atomic_path", "atomic_set"]
+__all__ = [
+    "atomic_folder",
+    "atomic_path",
+    "atomic_set",
+    "check_file_writable",
+    "check_folder_writable",
+]
 
 
 @contextlib.contextmanager
@@ -131,6 +137,58 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def check_file_writable(path: Path) -> None:
+    """Refuse a path that no file can be written to, before any work is done for it.
+
+    Raises
+    ------
+    WriteFailedError
+        A folder stands there, or its own folder is missing or takes no file.
+    """
+    if path.is_dir():
+        raise WriteFailedError(
+            expected=f"{path.name!r} as a file to write", got="a folder", do="name a file in it"
+        )
+    if not path.parent.is_dir():
+        raise WriteFailedError(
+            expected=f"a folder {str(path.parent)!r} to write {path.name!r} in",
+            got="a file" if path.parent.exists() else "nothing there",
+            do="create it, or write somewhere else",
+        )
+    _probe(path.parent, path)
+
+
+def check_folder_writable(path: Path) -> None:
+    """Refuse a path that `atomic_folder` cannot write, before any work is done for it.
+
+    Folders above it that are missing are made when it is written, and not before.
+
+    Raises
+    ------
+    WriteFailedError
+        What stands above it is a file, or a folder that takes nothing.
+    """
+    above = next((one for one in path.absolute().parents if one.exists()), path.parent)
+    if not above.is_dir():
+        raise WriteFailedError(
+            expected=f"a folder {str(above)!r} to write {path.name!r} in",
+            got="a file",
+            do="write somewhere else",
+        )
+    _probe(above, path)
+
+
+def _probe(folder: Path, path: Path) -> None:
+    """Make a file in a folder and remove it: what permissions say is not all that can forbid it."""
+    probe = folder / f".{path.name}.{secrets.token_hex(4)}.tmp"
+    try:
+        probe.touch(exist_ok=False)
+    except OSError as error:
+        raise _failed(path, error) from error
+    finally:
+        _remove(probe)
 
 
 def _sync(path: Path) -> None:

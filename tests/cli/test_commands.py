@@ -16,6 +16,15 @@ from isthmus.errors import TooFewPairsError
 WIDTH = 80
 
 
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with a photo in it; whatever fits or maps for it fails."""
+    monkeypatch.setattr("isthmus.workflows.fit_bridge", None)
+    monkeypatch.setattr(Bridge, "apply", None)
+    (tmp_path / "photo.jpg").write_text("me")
+    return tmp_path
+
+
 def wide(text: str) -> list[str]:
     """Return the table lines (those that are padded) wider than a piped table may be."""
     return [line for line in text.splitlines() if line.endswith(" ") and len(line) > WIDTH]
@@ -147,11 +156,38 @@ def test_fit_refuses_before_it_works(cli, files, tmp_path: Path, extra, refused)
     assert not (tmp_path / "b").exists()
 
 
-def test_fit_does_not_replace_a_folder_that_is_no_bridge(cli, files, tmp_path: Path):
-    (tmp_path / "photo.jpg").write_text("me")
-    ran = cli("fit", files.one, files.two, "--method", "procrustes", "--out", tmp_path)
+@pytest.mark.parametrize(
+    ("out", "told"),
+    [
+        ("", ("as a new folder, or an older bridge to replace", "a folder with photo.jpg")),
+        ("photo.jpg", ("'photo.jpg' as a new folder", "a file")),
+        ("photo.jpg/b", ("a folder '{}/photo.jpg' to write 'b' in", "a file")),
+        ("x" * 300, ("to write 'xxx", "File name too long")),
+    ],
+)
+def test_fit_refuses_a_place_before_it_fits(cli, files, place: Path, out, told):
+    expected, got = told
+    ran = cli("fit", files.one, files.two, "--out", place / out, "--json")
     assert ran.code == 44
-    assert [path.name for path in tmp_path.iterdir()] == ["photo.jpg"]
+    assert expected.format(place) in ran.error["expected"]
+    assert ran.error["got"] == got
+    assert [path.name for path in place.iterdir()] == ["photo.jpg"]
+
+
+def test_fit_refuses_a_folder_that_takes_no_file(cli, files, place: Path, monkeypatch):
+    def refuse(_: Path, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    ran = cli("fit", files.one, files.two, "--out", place / "b", "--json")
+    assert (ran.code, ran.error["got"]) == (44, "Read-only file system")
+
+
+def test_fit_makes_the_folders_above_and_replaces_a_bridge(cli, files, tmp_path: Path):
+    asked = ("fit", files.one, files.two, "--method", "procrustes", "--out", tmp_path / "a" / "b")
+    first, second = (cli(*asked, "--seed", seed, "--json").result["hash"] for seed in (0, 1))
+    assert first != second == Bridge.load(tmp_path / "a" / "b").hash
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["b"]
 
 
 # --- info ------------------------------------------------------------------------------------
@@ -253,6 +289,21 @@ def test_apply_flags_queries_through_a_bridge_of_passages(cli, files, tmp_path: 
     assert any("the bridge was fitted on 'passage'" in one for one in ran.envelope["warnings"])
 
 
+@pytest.mark.parametrize(
+    ("out", "told"),
+    [
+        ("none/o.npz", (44, "nothing there")),
+        ("a.npz", (44, "a folder")),
+        ("o.txt", (42, "'o.txt'")),
+    ],
+)
+def test_apply_refuses_a_place_before_it_maps(cli, files, place: Path, out, told):
+    (place / "a.npz").mkdir()
+    ran = cli("apply", files.bridge, files.one, "--out", place / out, "--json")
+    assert (ran.code, ran.error["got"]) == told
+    assert sorted(path.name for path in place.iterdir()) == ["a.npz", "photo.jpg"]
+
+
 def test_apply_refuses_an_unknown_number_type(cli, files, tmp_path: Path):
     ran = cli("apply", files.bridge, files.one, "--out", tmp_path / "o.npz", "--dtype", "float61")
     assert ran.code == 23
@@ -337,9 +388,13 @@ def test_search_shows_answers_and_gives_them_as_json(cli, federation, files):
     assert {hit["store"] for hit in best} == {"one", "two"}
 
 
-def test_search_refuses(cli, federation, files, tmp_path: Path):
+def test_search_refuses(cli, federation, files, tmp_path: Path, monkeypatch):
     asked = ("search", federation, "--query-vectors", files.queries)
-    assert cli(*asked, "--out", tmp_path / "run.txt", "--json").code == 42
+    with monkeypatch.context() as before:
+        before.setattr("isthmus.workflows.search", None)  # calling it would fail otherwise
+        assert cli(*asked, "--out", tmp_path / "run.txt", "--json").code == 42
+        nowhere = cli(*asked, "--out", tmp_path / "none" / "run.trec", "--json")
+        assert (nowhere.code, nowhere.error["got"]) == (44, "nothing there")
     assert cli(*asked, "--k", 0, "--json").error["kind"] == "ParameterError"
     wrong = cli("search", federation, "--query-vectors", files.two, "--json")
     assert wrong.error["kind"] == "SpaceMismatchError"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from isthmus.cli.output import Output
@@ -10,7 +11,7 @@ from isthmus.errors import UnknownNameError
 if TYPE_CHECKING:
     from isthmus.bridge import Bridge
 
-__all__ = ["as_dtype", "check_required", "check_verdict", "warn_of_verdict"]
+__all__ = ["as_dtype", "check_required", "check_verdict", "check_writable", "warn_of_verdict"]
 
 DType = Literal["float16", "float32"]
 REQUIRABLE = ("bridge", "pre_aligned")
@@ -26,6 +27,20 @@ def as_dtype(name: str) -> DType:
     if name not in get_args(DType):
         raise UnknownNameError.of("number type", name, get_args(DType))
     return cast("DType", name)
+
+
+def check_writable(folder: Path) -> None:
+    """Refuse a folder that no bridge can be written to, before one is fitted for it.
+
+    Raises
+    ------
+    WriteFailedError
+    """
+    from isthmus._files import check_folder_writable
+    from isthmus.bridge.artifact import _check_replaceable
+
+    check_folder_writable(folder.resolve())
+    _check_replaceable(folder.resolve())
 
 
 def check_required(required: str | None) -> None:

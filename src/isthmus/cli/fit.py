@@ -75,11 +75,12 @@ def fit(
     pairs, or a map that keeps too little, is a verdict: the bridge is written with it and the exit
     code is 0, unless --require asks for more.
     """
-    from isthmus.cli.checks import check_required, warn_of_verdict
+    from isthmus.cli.checks import check_required, check_writable, warn_of_verdict
     from isthmus.workflows import fit_bridge
 
     output = Output("fit", as_json=as_json, quiet=quiet)
     check_required(require)
+    check_writable(out)
     bridge = fit_bridge(
         source,
         target,

@@ -55,6 +55,7 @@ def search(
     del seed
     import time
 
+    from isthmus._files import check_file_writable
     from isthmus.rankings import check_run_path, plain
     from isthmus.workflows import search as run_search
     from isthmus.workflows._opening import open_vectors
@@ -62,6 +63,7 @@ def search(
     output = Output("search", as_json=as_json, quiet=quiet)
     if out is not None:
         check_run_path(out)
+        check_file_writable(out)
     queries = open_vectors(query_vectors)
     start = time.perf_counter()
     ranking = run_search(federation, queries, k=k, track=output.track)

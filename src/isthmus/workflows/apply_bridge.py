@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from isthmus._files import check_file_writable
 from isthmus._progress import Track, silent
 from isthmus._validate import check_positive
 from isthmus.bridge import Bridge, ScopeReport
@@ -119,7 +120,9 @@ def apply_bridge(
         See `Bridge.apply`; before anything is written.
     ParameterError
         ``out`` is the source file.
-    MissingFileError, UnknownFormatError, WriteFailedError
+    MissingFileError, UnknownFormatError
+    WriteFailedError
+        Before anything is mapped, unless the disk fills up.
     """
     start = time.monotonic()
     fitted = bridge if isinstance(bridge, Bridge) else Bridge.load(bridge)
@@ -127,6 +130,8 @@ def apply_bridge(
     check_positive(batch_rows, name="batch_rows")
     fitted.check_source(vectors.space)
     fitted.check_lands_in_target()
+    format_of(path)
+    check_file_writable(path)
     space = fitted.space_of_applied(vectors.space)
     steps = -(-len(vectors) // batch_rows)
     with open_writer(path, space, rows=len(vectors), dtype=dtype) as writer:
