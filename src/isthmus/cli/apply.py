@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
-from isthmus.cli.options import BridgeFolder, Json, Quiet, Require, Seed, Source
+from isthmus.cli.options import (
+    BridgeFolder,
+    Json,
+    NumberType,
+    Quiet,
+    Require,
+    Seed,
+    Source,
+    VectorsOut,
+)
 from isthmus.cli.output import Output
 
 __all__ = ["apply"]
@@ -17,18 +21,8 @@ def apply(
     bridge: BridgeFolder,
     source: Source,
     *,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            metavar="F",
-            help="File to write: .npz, .npy, .parquet, .jsonl or .safetensors.",
-            show_default=False,
-        ),
-    ],
-    dtype: Annotated[
-        str, typer.Option("--dtype", metavar="TYPE", help="float16 or float32, on disk.")
-    ] = "float16",
+    out: VectorsOut,
+    dtype: NumberType = "float16",
     require: Require = None,
     as_json: Json = False,
     quiet: Quiet = False,

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from isthmus.cli.options import BridgeFolder, Json, Quiet, Require, Seed, Source, Target
+from isthmus.cli.options import (
+    BridgeFolder,
+    Json,
+    Judgements,
+    Pairs,
+    Queries,
+    Quiet,
+    Require,
+    Seed,
+    Source,
+    Target,
+    TargetQueries,
+)
 from isthmus.cli.output import Output
 from isthmus.cli.tables import is_retrieval, report_table, say_value
 
@@ -25,42 +34,10 @@ def evaluate(
     source: Source,
     target: Target,
     *,
-    pairs: Annotated[
-        Path | None,
-        typer.Option(
-            "--pairs",
-            metavar="FILE",
-            help="Pairs of ids, .csv or .parquet with source,target. Default: equal ids.",
-            show_default=False,
-        ),
-    ] = None,
-    queries: Annotated[
-        Path | None,
-        typer.Option(
-            "--queries",
-            metavar="F",
-            help="Queries in the source space, to search B through the bridge.",
-            show_default=False,
-        ),
-    ] = None,
-    target_queries: Annotated[
-        Path | None,
-        typer.Option(
-            "--target-queries",
-            metavar="F",
-            help="The same queries encoded by the target's model: the oracle.",
-            show_default=False,
-        ),
-    ] = None,
-    qrels: Annotated[
-        Path | None,
-        typer.Option(
-            "--qrels",
-            metavar="F",
-            help="Judgements: query-id, corpus-id, score between tabs.",
-            show_default=False,
-        ),
-    ] = None,
+    pairs: Pairs = None,
+    queries: Queries = None,
+    target_queries: TargetQueries = None,
+    qrels: Judgements = None,
     require: Require = None,
     as_json: Json = False,
     quiet: Quiet = False,

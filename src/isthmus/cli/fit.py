@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import typer
-
-from isthmus.cli.options import Json, Quiet, Require, Seed, Source, Target
+from isthmus.cli.options import (
+    Json,
+    Method,
+    MinRetention,
+    NewBridge,
+    Pairs,
+    Purpose,
+    Quiet,
+    Require,
+    Seed,
+    Source,
+    Target,
+)
 from isthmus.cli.output import Output, grid
 from isthmus.cli.tables import about_bridge, report_table, say_number
 
@@ -15,7 +24,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from isthmus.bridge import Bridge
-    from isthmus.bridge.rule import Purpose
 
 __all__ = ["fit"]
 
@@ -26,44 +34,11 @@ def fit(
     source: Source,
     target: Target,
     *,
-    out: Annotated[
-        Path,
-        typer.Option("--out", metavar="DIR", help="Folder of the bridge.", show_default=False),
-    ],
-    pairs: Annotated[
-        Path | None,
-        typer.Option(
-            "--pairs",
-            metavar="FILE",
-            help="Pairs of ids, .csv or .parquet with source,target. Default: equal ids.",
-            show_default=False,
-        ),
-    ] = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            "--method",
-            metavar="auto|NAME",
-            help="A map by name, or auto: the most constrained within noise of the best.",
-        ),
-    ] = "auto",
-    purpose: Annotated[
-        str,
-        typer.Option(
-            "--purpose",
-            metavar="search|score",
-            help="Mapped rows will search B, or be scored beside B's own (candidates of a "
-            "federation carried back to its hub).",
-        ),
-    ] = "search",
-    min_retention: Annotated[
-        float,
-        typer.Option(
-            "--min-retention",
-            metavar="SHARE",
-            help="Share of the native top 10 to keep for the verdict bridge.",
-        ),
-    ] = 0.5,
+    out: NewBridge,
+    pairs: Pairs = None,
+    method: Method = "auto",
+    purpose: Purpose = "search",
+    min_retention: MinRetention = 0.5,
     require: Require = None,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -86,7 +61,7 @@ def fit(
         target,
         pairs,
         method=method,
-        purpose=cast("Purpose", purpose),  # checked by the fit, with the names that there are
+        purpose=cast("Any", purpose),  # checked by the fit, with the names that there are
         min_retention=min_retention,
         seed=seed,
         track=output.track,
@@ -94,27 +69,32 @@ def fit(
     bridge.save(out)
     warn_of_verdict(bridge, output)
     if not quiet:
-        output.show(about_bridge(bridge), report_table(bridge.report, title=_title(bridge)))
-        if len(bridge.provenance.candidates) > 1:
-            output.show(_candidates(bridge))
+        output.show(*_tables(bridge))
     output.say(f"Written: {out}")
     if require is not None:
         bridge.require(require)
-    output.done(
-        {
-            "path": out,
-            "hash": bridge.hash,
-            "method": bridge.method,
-            "n_pairs": bridge.provenance.n_pairs,
-            "verdict": bridge.verdict.to_dict(),
-            "report": bridge.report.to_dict(per_query=False),
-            "candidates": list(bridge.provenance.candidates),
-        }
+    output.done({"path": out, **_result(bridge)})
+
+
+def _tables(bridge: Bridge) -> list[Table]:
+    title = (
+        f"Held-out rows: {bridge.report.n_queries:,}, not among those that the map was fitted on"
     )
+    tables = [about_bridge(bridge), report_table(bridge.report, title=title)]
+    if len(bridge.provenance.candidates) > 1:
+        tables.append(_candidates(bridge))
+    return tables
 
 
-def _title(bridge: Bridge) -> str:
-    return f"Held-out rows: {bridge.report.n_queries:,}, not among those that the map was fitted on"
+def _result(bridge: Bridge) -> dict[str, Any]:
+    return {
+        "hash": bridge.hash,
+        "method": bridge.method,
+        "n_pairs": bridge.provenance.n_pairs,
+        "verdict": bridge.verdict.to_dict(),
+        "report": bridge.report.to_dict(per_query=False),
+        "candidates": list(bridge.provenance.candidates),
+    }
 
 
 def _candidates(bridge: Bridge) -> Table:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from isthmus.cli.options import Json, Quiet, Seed
+from isthmus.cli.options import Answers, FederationFile, HubQueries, Json, Quiet, RunOut, Seed
 from isthmus.cli.output import Output, grid
 from isthmus.cli.tables import say_number
 
@@ -22,26 +19,11 @@ SHOWN_QUERIES = 3
 
 
 def search(
-    federation: Annotated[
-        Path, typer.Argument(metavar="FEDERATION.toml", help="Its file.", show_default=False)
-    ],
+    federation: FederationFile,
     *,
-    query_vectors: Annotated[
-        Path,
-        typer.Option(
-            "--query-vectors", metavar="F", help="Queries in the hub's space.", show_default=False
-        ),
-    ],
-    k: Annotated[int, typer.Option("--k", metavar="K", help="Answers per query.")] = 10,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="F",
-            help="File to write: .trec, .run, .jsonl or .csv. Default: show the first answers.",
-            show_default=False,
-        ),
-    ] = None,
+    query_vectors: HubQueries,
+    k: Answers = 10,
+    out: RunOut = None,
     as_json: Json = False,
     quiet: Quiet = False,
     seed: Seed = 0,
@@ -56,7 +38,7 @@ def search(
     import time
 
     from isthmus._files import check_file_writable
-    from isthmus.rankings import check_run_path, plain
+    from isthmus.rankings import check_run_path
     from isthmus.workflows import search as run_search
     from isthmus.workflows._opening import open_vectors
 
@@ -68,26 +50,30 @@ def search(
     start = time.perf_counter()
     ranking = run_search(federation, queries, k=k, track=output.track)
     seconds = time.perf_counter() - start
+    result = {"path": out, "queries": len(ranking), "k": k, "seconds": seconds}
     if out is None:
-        output.show(*(_answers(ranking, row) for row in range(min(SHOWN_QUERIES, len(ranking)))))
-        if len(ranking) > SHOWN_QUERIES:
-            output.say(f"{len(ranking) - SHOWN_QUERIES:,} more queries: write them with --out.")
+        _show(ranking, output)
+        output.done({**result, "answers": _answers(ranking)})
     else:
         ranking.save(out)
         output.say(f"{len(ranking):,} queries answered in {seconds:.2f} s: {out}")
-    answers = (
-        {}
-        if out is not None
-        else {
-            "answers": [
-                {"query": query, "hits": [plain(hit) for hit in hits]} for query, hits in ranking
-            ]
-        }
-    )
-    output.done({"path": out, "queries": len(ranking), "k": k, "seconds": seconds, **answers})
+        output.done(result)
 
 
-def _answers(ranking: Ranking, row: int) -> Table:
+def _show(ranking: Ranking, output: Output) -> None:
+    """Show the answers to the first queries."""
+    output.show(*(_table(ranking, row) for row in range(min(SHOWN_QUERIES, len(ranking)))))
+    if len(ranking) > SHOWN_QUERIES:
+        output.say(f"{len(ranking) - SHOWN_QUERIES:,} more queries: write them with --out.")
+
+
+def _answers(ranking: Ranking) -> list[dict[str, Any]]:
+    from isthmus.rankings import plain
+
+    return [{"query": query, "hits": [plain(hit) for hit in hits]} for query, hits in ranking]
+
+
+def _table(ranking: Ranking, row: int) -> Table:
     hits = ranking.hits(row)
     rows = [
         [
