@@ -33,7 +33,7 @@ def require(module: str, *, extra: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        if error.name is not None and not module.startswith(error.name):
+        if error.name is not None and not f"{module}.".startswith(f"{error.name}."):
             raise  # the library is there, but one of its own imports is not: say that
         raise MissingExtraError(
             expected=f"the library {module.split('.', maxsplit=1)[0]!r}",
