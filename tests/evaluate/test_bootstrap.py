@@ -71,7 +71,7 @@ def test_the_same_seed_gives_the_same_interval_and_another_seed_another():
     state = np.random.get_state()[1].copy()  # noqa: NPY002 - that it is untouched is the point
     assert bootstrap.interval(values, seed=4) == bootstrap.interval(values, seed=4)
     assert bootstrap.interval(values, seed=4) != bootstrap.interval(values, seed=5)
-    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002 - the same
 
 
 def test_undefined_queries_are_left_out():

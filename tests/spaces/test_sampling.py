@@ -33,7 +33,7 @@ def test_the_strategies_of_the_design():
     repeats=st.booleans(),
     seed=st.integers(0, 5),
 )
-def test_every_choice_is_n_different_rows_and_the_same_again(  # noqa: PLR0917
+def test_every_choice_is_n_different_rows_and_the_same_again(  # noqa: PLR0917 - drawn by name
     strategy, n_all, share, metric, repeats, seed
 ):
     points = np.random.default_rng(seed).standard_normal((n_all, 4)).astype(np.float32)

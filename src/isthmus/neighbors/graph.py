@@ -101,6 +101,6 @@ def _fits(graph: Graph, places: npt.NDArray[np.int32], *, rows: int) -> bool:
         above = starts[levels > layer]
         layer_places = np.arange(places[layer], places[layer + 1])
         targets = links[above[:, None] + layer_places]
-        if not np.where(targets >= 0, levels[targets] > layer, True).all():  # noqa: FBT003
+        if not ((targets < 0) | (levels[targets] > layer)).all():
             return False
     return True

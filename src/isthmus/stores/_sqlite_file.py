@@ -188,9 +188,9 @@ class SqliteFile:
         connection.set_busy_timeout(int(self.timeout * 1000))
         connection.enable_load_extension(True)  # noqa: FBT003 - apsw takes it by position only
         connection.load_extension(sqlite_vec.loadable_path())
-        connection.enable_load_extension(False)  # noqa: FBT003
-        connection.pragma("trusted_schema", False)  # noqa: FBT003
-        connection.pragma("cell_size_check", True)  # noqa: FBT003
+        connection.enable_load_extension(False)  # noqa: FBT003 - the same
+        connection.pragma("trusted_schema", False)  # noqa: FBT003 - the same
+        connection.pragma("cell_size_check", True)  # noqa: FBT003 - the same
         connection.pragma("journal_size_limit", LOG_BYTES)
         connection.pragma("schema_version")  # the first read: fails here if it must fail
 

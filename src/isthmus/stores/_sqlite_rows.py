@@ -63,6 +63,7 @@ class RowTable:
     """
 
     def __init__(self, number: int, dim: int, where: str) -> None:
+        # The only text that is put into SQL below: a name of our own, made of a number.
         self.table = f"isthmus_rows_{int(number)}"
         self.dim = dim
         self.where = where
@@ -81,7 +82,7 @@ class RowTable:
 
     def count(self, connection: apsw.Connection) -> int:
         """Count the rows."""
-        count: int = connection.execute(f"SELECT count(*) FROM {self.table}").get  # noqa: S608
+        count: int = connection.execute(f"SELECT count(*) FROM {self.table}").get  # noqa: S608 - see `table`
         return count
 
     def write(
@@ -97,7 +98,7 @@ class RowTable:
             f"""INSERT INTO {self.table} (id, vector, metadata, checksum) VALUES (?, ?, ?, ?)
             ON CONFLICT (id) DO UPDATE SET
               vector = excluded.vector, metadata = excluded.metadata,
-              checksum = excluded.checksum""",  # noqa: S608 - a number of our own
+              checksum = excluded.checksum""",  # noqa: S608 - see `table`
             (
                 (text, blob, fields, _checksum(text, blob, fields))
                 for text, blob, fields in zip(ids, blobs, metadata, strict=True)
@@ -108,7 +109,7 @@ class RowTable:
         """Remove rows by id; return how many were there."""
         before: int = connection.total_changes()
         connection.executemany(
-            f"DELETE FROM {self.table} WHERE id = ?",  # noqa: S608
+            f"DELETE FROM {self.table} WHERE id = ?",  # noqa: S608 - see `table`
             ((text,) for text in ids),
         )
         return int(connection.total_changes()) - before
@@ -117,7 +118,7 @@ class RowTable:
         """Read rows by id, in the order asked for; those that are not there are left out."""
         return self._read(
             connection.executemany(
-                f"SELECT number, id, vector, metadata, checksum FROM {self.table} WHERE id = ?",  # noqa: S608
+                f"SELECT number, id, vector, metadata, checksum FROM {self.table} WHERE id = ?",  # noqa: S608 - see `table`
                 ((text,) for text in ids),
             )
         )
@@ -128,7 +129,7 @@ class RowTable:
             connection.execute(
                 f"""SELECT row.number, row.id, row.vector, row.metadata, row.checksum
                 FROM json_each(?) AS asked JOIN {self.table} AS row ON row.number = asked.value
-                ORDER BY asked.key""",  # noqa: S608
+                ORDER BY asked.key""",  # noqa: S608 - see `table`
                 (json.dumps(numbers.tolist()),),
             )
         )
@@ -137,7 +138,7 @@ class RowTable:
         """Return the ids of rows, in the order asked for."""
         found = connection.execute(
             f"""SELECT row.id FROM json_each(?) AS asked
-            JOIN {self.table} AS row ON row.number = asked.value ORDER BY asked.key""",  # noqa: S608
+            JOIN {self.table} AS row ON row.number = asked.value ORDER BY asked.key""",  # noqa: S608 - see `table`
             (json.dumps(numbers.tolist()),),
         )
         return np.array([row[0] for row in found], object)
@@ -147,7 +148,7 @@ class RowTable:
         return self._read(
             connection.execute(
                 f"""SELECT number, id, vector, metadata, checksum FROM {self.table}
-                WHERE number > ? ORDER BY number LIMIT ?""",  # noqa: S608
+                WHERE number > ? ORDER BY number LIMIT ?""",  # noqa: S608 - see `table`
                 (number, limit),
             )
         )
@@ -155,7 +156,7 @@ class RowTable:
     def all_names(self, connection: apsw.Connection) -> tuple[IntArray, npt.NDArray[np.object_]]:
         """Return the numbers and ids of all rows, in order of insertion."""
         found = connection.execute(
-            f"SELECT number, id FROM {self.table} ORDER BY number"  # noqa: S608
+            f"SELECT number, id FROM {self.table} ORDER BY number"  # noqa: S608 - see `table`
         ).fetchall()
         numbers = np.array([row[0] for row in found], np.int64)
         return numbers, np.array([row[1] for row in found], object)
@@ -173,7 +174,7 @@ class RowTable:
     def matching(self, connection: apsw.Connection, where: Mapping[str, Any]) -> IntArray:
         """Return the numbers of the rows whose metadata have these values, in order."""
         found = connection.execute(
-            f"SELECT number FROM {self.table} AS row WHERE {MATCHES} ORDER BY number",  # noqa: S608
+            f"SELECT number FROM {self.table} AS row WHERE {MATCHES} ORDER BY number",  # noqa: S608 - see `table`
             (json.dumps(where, ensure_ascii=False),),
         )
         return np.fromiter((row[0] for row in found), np.int64)
@@ -198,7 +199,7 @@ class RowTable:
         values = (json.dumps(where, ensure_ascii=False),) if where else ()
         found = connection.execute(
             f"""SELECT number, {distance}(vector, ?) AS distance FROM {self.table} AS row
-            {condition} ORDER BY distance, number LIMIT ?""",  # noqa: S608
+            {condition} ORDER BY distance, number LIMIT ?""",  # noqa: S608 - see `table`
             (_blobs(query[None, :])[0], *values, limit),
         ).fetchall()
         return (

@@ -197,7 +197,7 @@ def test_nothing_written_at_all(tmp_path, space, suffix):
         (9, CountMismatchError, "9 rows in all; got 10"),
     ],
 )
-def test_the_same_batch_twice(tmp_path, make_set, suffix, rows, error, message):  # noqa: PLR0917
+def test_the_same_batch_twice(tmp_path, make_set, suffix, rows, error, message):  # noqa: PLR0917 - fixtures, by name
     def write():
         with open_writer(tmp_path / f"v{suffix}", make_set().space, rows=rows) as writer:
             writer.write(make_set())
@@ -332,10 +332,10 @@ def test_a_file_of_another_width_than_its_space(tmp_path, make_set, suffix, monk
     make_set().save(tmp_path / f"v{suffix}")
     other = Space(model="m", dim=3)
     form = FORMATS[suffix]
-    raw = form.read(tmp_path / f"v{suffix}", False)  # noqa: FBT003
+    raw = form.read(tmp_path / f"v{suffix}", False)  # noqa: FBT003 - the registry's call
     changed = type(form)(
         suffix=suffix,
-        read=lambda path, mapped: type(raw)(ids=raw.ids, vectors=raw.vectors, space=other),  # noqa: ARG005
+        read=lambda path, mapped: type(raw)(ids=raw.ids, vectors=raw.vectors, space=other),  # noqa: ARG005 - the registry's call
         open_sink=form.open_sink,
     )
     monkeypatch.setitem(FORMATS, suffix, changed)
