@@ -253,6 +253,25 @@ def test_evaluate_puts_queries_beside_the_oracle(cli, files):
     assert told["null"]["nDCG@10"]["mean"] < told["values"]["nDCG@10"]["mean"]
 
 
+def test_evaluate_shows_one_query_without_an_interval(cli, files, tmp_path: Path):
+    paths = {}
+    for name, path in (("--queries", files.queries), ("--target-queries", files.target_queries)):
+        paths[name] = tmp_path / path.name
+        VectorSet.load(path).select([7]).save(paths[name], dtype="float32")
+    asked = ("evaluate", files.bridge, files.one, files.two, "--qrels", files.qrels)
+    asked += tuple(part for pair in paths.items() for part in pair)
+    ran = cli(*asked)
+    assert (ran.code, ran.out.count("nan")) == (0, 0)
+    assert "1 judged queries over 140 documents" in ran.out
+    (line,) = [line for line in ran.out.splitlines() if line.strip().startswith("nDCG@10")]
+    assert "[" not in line
+    told = cli(*asked, "--json").result
+    assert (told["judged"], told["searched"]) == (1, 140)
+    value = told["values"]["nDCG@10"]
+    assert (value["low"], value["high"]) == (None, None)
+    assert value["mean"] == told["oracle"]["nDCG@10"]["mean"] == 1
+
+
 def test_evaluate_refuses_when_nothing_is_held_out(cli, files):
     ran = cli("evaluate", files.bridge, files.one, files.two, "--pairs", files.pairs, "--json")
     assert ran.code == 16

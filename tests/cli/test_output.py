@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -95,44 +97,79 @@ def test_one_line_joins_lines():
 
 
 SLOW = """
-import time
+import sys, time
+from isthmus.cli.run import run
+from isthmus.workflows import _look
+
+whole = _look._blocks
+
+def slowly(vectors):
+    for block in whole(vectors):
+        time.sleep(0.4)
+        yield block
+
+_look.BLOCK_ROWS, _look._blocks = 30, slowly
+raise SystemExit(run(sys.argv[1:]))
+"""
+"""``isthmus inspect`` as it is, but that 240 rows are eight blocks and take over three seconds."""
+
+FAST = """
 from isthmus.cli.output import Output
-output = Output("x", as_json=False, quiet={quiet})
-output._since -= 3
-for _ in output.track(range(3), "counting", 3):
-    time.sleep(0.3)
-print("end")
+for _ in Output("x", as_json=False, quiet=False).track(range(3), "counting", 3):
+    pass
 """
 
 
-@pytest.mark.parametrize("quiet", [False, True])
-def test_progress_is_on_a_terminal_s_stderr_and_gone_with_quiet(quiet):
+def on_terminal(program: str, *arguments: object) -> tuple[str, str]:
+    """Run a program; return what it wrote to stdout, a pipe, and to stderr, a terminal."""
     ours, theirs = pty.openpty()
-    done = subprocess.run(
-        [sys.executable, "-c", SLOW.format(quiet=quiet)],
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *(str(one) for one in arguments)],
         stdout=subprocess.PIPE,
         stderr=theirs,
-        check=True,
+        text=True,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
-    )
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            part = os.read(ours, 65536)
-        except OSError:  # the end of a terminal, on Linux
-            break
-        if not part:
-            break
-        shown += part
-    os.close(ours)
-    assert done.stdout == b"end\n"
-    assert (b"counting" in shown) is not quiet
-    assert (b"/3" in shown) is not quiet
+    ) as running:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # the end of a terminal, on Linux
+            while part := os.read(ours, 65536):
+                shown += part
+        os.close(ours)
+        assert running.stdout is not None
+        out = running.stdout.read()
+    assert running.returncode == 0
+    return out, shown.decode()
 
 
-def test_no_bar_in_a_log_file():
+def test_work_over_two_seconds_shows_a_bar_with_the_time_left(files):
+    out, shown = on_terminal(SLOW, "inspect", files.one)
+    assert "240 x 8" in out
+    assert "looking at rows" not in out
+    lines = [line for line in re.split("[\r\n]+", shown) if "looking at rows" in line]
+    assert lines, "no bar"
+    done = [int(count) for line in lines for count in re.findall(r"(\d)/8", line)]
+    assert 0 < done[0] < done[-1] <= 8  # not from the start
+    assert any(re.search("[1-7]/8.*0:00:0[0-9]", line) for line in lines), "no time left"
+
+
+@pytest.mark.parametrize("option", ["--quiet", "--json"])
+def test_no_bar_where_nobody_wants_one(files, option):
+    out, shown = on_terminal(SLOW, "inspect", files.one, option)
+    assert out.startswith('{"ok": true') is (option == "--json")
+    assert shown == ""
+
+
+def test_no_bar_for_what_is_done_in_a_moment():
+    assert on_terminal(FAST) == ("", "")
+
+
+def test_no_bar_in_a_log_file(files):
     done = subprocess.run(
-        [sys.executable, "-c", SLOW.format(quiet=False)], capture_output=True, check=True
+        [sys.executable, "-c", SLOW, "inspect", str(files.one)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert (done.stdout, done.stderr) == (b"end\n", b"")
+    assert "240 x 8" in done.stdout
+    assert done.stderr == ""

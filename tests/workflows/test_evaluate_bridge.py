@@ -109,6 +109,23 @@ def test_queries_beside_the_null_map_and_the_oracle(world):
     assert any("the queries are of kind 'query'" in note for note in result.notes)
 
 
+def test_one_query_has_a_value_and_no_interval(world):
+    bridge, one, two, queries, native, qrels = world
+    asked, same = queries.select([3]), native.select([3])
+    result = evaluate_bridge(bridge, one, two, queries=asked, target_queries=same, qrels=qrels)
+    assert (result.judged, result.n_queries) == (1, N - FITTED)
+    for name in ("nDCG@10", "Recall@10", "nbr_overlap@10 of queries"):
+        for side in (result.values, result.null):
+            assert side[name].per_query.tolist() == pytest.approx([side[name].mean])
+            assert np.isnan([side[name].low, side[name].high]).all()
+    assert result.oracle["Recall@10"].mean == 1
+    share = result.values["nDCG@10/oracle"]
+    assert share.mean == result.values["nDCG@10"].mean / result.oracle["nDCG@10"].mean
+    assert np.isnan([share.low, share.high]).all()
+    assert result.queries_scope is not None
+    assert result.queries_scope.rows == 1
+
+
 def test_target_queries_in_another_order(world):
     bridge, one, two, queries, native, qrels = world
     turned = native.select(np.arange(30)[::-1])
