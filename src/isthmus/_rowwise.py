@@ -28,7 +28,7 @@ from threadpoolctl import ThreadpoolController
 
 from isthmus._types import FloatArray
 
-__all__ = ["affine", "in_row_blocks"]
+__all__ = ["affine", "in_row_blocks", "own_threads"]
 
 ROW_UNIT = 12
 """Rows per kernel call of OpenBLAS on AVX2; other kernels take multiples of 12 as well."""
@@ -164,11 +164,28 @@ def _one_thread() -> _OneThread:
     return _OneThread()
 
 
+@contextmanager
+def own_threads() -> Iterator[int]:
+    """Hold the matrix library to one thread, and yield how many threads of one's own to use.
+
+    For callers that spread rows over threads themselves: inside, `affine` and `in_row_blocks` start
+    none. The numbers are the same on any number of threads.
+
+    Examples
+    --------
+    >>> with own_threads() as threads:
+    ...     threads >= 1
+    True
+    """
+    with _one_thread().hold() as threads:
+        yield threads
+
+
 def _over_blocks(fill: Callable[[int, int], None], n: int, rows: int) -> None:
     """Call ``fill(start, stop)`` for every block of rows, on as many threads as BLAS had."""
     starts = range(0, n, rows)
     with _one_thread().hold() as threads:
-        if threads == 1 or len(starts) == 1:
+        if threads == 1 or len(starts) <= 1:
             for start in starts:
                 fill(start, min(start + rows, n))
             return
@@ -192,14 +209,25 @@ def _panel_product(matrix: FloatArray, plan: _Plan) -> Callable[[FloatArray, Flo
     count = math.ceil(dim_out / plan.width)
     for part in np.array_split(np.arange(dim_out), count):
         columns = slice(int(part[0]), int(part[-1]) + 1)
-        padded = np.zeros((dim_in, _ceil(len(part), 16) + 2 * plan.edge), dtype=np.float32)
-        padded[:, plan.edge : plan.edge + len(part)] = matrix[:, columns]
+        width = _ceil(len(part), 16) + 2 * plan.edge
+        if width == dim_out and matrix.flags.c_contiguous:
+            padded = matrix
+        else:
+            padded = np.zeros((dim_in, width), dtype=np.float32)
+            padded[:, plan.edge : plan.edge + len(part)] = matrix[:, columns]
         panels.append((columns, padded))
     least = _ceil(math.ceil(LEAST_WORK / (dim_in * panels[-1][1].shape[1])), ROW_UNIT)
 
     def product(X: FloatArray, out: FloatArray) -> None:
-        rows = np.zeros((max(_ceil(len(X), ROW_UNIT), least), dim_in), np.float32)
-        rows[: len(X)] = X
+        whole = max(_ceil(len(X), ROW_UNIT), least) == len(X) and X.dtype == np.float32
+        if whole and X.flags.c_contiguous:
+            rows = X
+            if panels[0][1].shape[1] == dim_out and out.flags.c_contiguous:
+                np.matmul(rows, panels[0][1], out=out)
+                return
+        else:
+            rows = np.zeros((max(_ceil(len(X), ROW_UNIT), least), dim_in), np.float32)
+            rows[: len(X)] = X
         for columns, padded in panels:
             width = columns.stop - columns.start
             out[:, columns] = (rows @ padded)[: len(X), plan.edge : plan.edge + width]
