@@ -72,6 +72,7 @@ def test_uses_follow_their_own_numbers():
 
 
 def test_too_few_pairs_are_a_verdict():
-    verdict = judge_too_few(5)
+    verdict = judge_too_few(5, different=5)
     assert (verdict.status, verdict.pairs_needed) == ("insufficient_pairs", FEWEST_PAIRS)
-    assert "5 different pairs" in verdict.reason
+    assert verdict.reason.startswith("5 pairs: too few")
+    assert judge_too_few(9, different=4).reason.startswith("9 pairs, 4 of them different: too")

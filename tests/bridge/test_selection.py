@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from isthmus.bridge import Bridge
 from isthmus.bridge.selection import compose_for, select
 from isthmus.errors import (
     DegenerateVectorsError,
@@ -10,6 +11,7 @@ from isthmus.errors import (
     TooFewPairsError,
     UnknownNameError,
 )
+from isthmus.evaluate.preservation import measure_pairs, nbr_overlap
 from isthmus.spaces import Pairs, Space, VectorSet
 from isthmus.testing import planted_pair
 
@@ -35,8 +37,6 @@ def test_a_rotation_is_recognised_and_the_report_holds_on_the_rest(rotated, chos
     assert chosen.map.inner.name == "procrustes"
     assert chosen.verdict.status == "bridge"
     assert "most constrained map within noise of best" in chosen.verdict.chosen_because
-    from isthmus.evaluate.preservation import nbr_overlap
-
     rest = np.arange(200, 600)
     measured = nbr_overlap(
         chosen.map.transform(rotated.source.matrix()[rest]),
@@ -163,7 +163,7 @@ def test_copies_count_once(rotated):
     ]
     chosen = select(Pairs.from_ids(*sides))
     assert chosen.verdict.status == "insufficient_pairs"
-    assert "15 different pairs" in chosen.verdict.reason
+    assert "45 pairs, 15 of them different" in chosen.verdict.reason
 
 
 def test_equal_rows_cannot_be_fitted(rotated):
@@ -172,3 +172,31 @@ def test_equal_rows_cannot_be_fitted(rotated):
     two = VectorSet(pairs.target_ids, pairs.target, pairs.target_space)
     with pytest.raises(DegenerateVectorsError):
         select(Pairs.from_rows(same, two, np.arange(30), np.arange(30)))
+
+
+def test_one_vector_in_most_pairs_is_a_verdict(rotated):
+    pairs = pairs_of(rotated, 60)
+    source = pairs.source.copy()
+    source[:50] = source[0]
+    one = VectorSet(pairs.source_ids, source, pairs.source_space)
+    two = VectorSet(pairs.target_ids, pairs.target, pairs.target_space)
+    chosen = select(Pairs.from_rows(one, two, np.arange(60), np.arange(60)))
+    assert chosen.verdict.status == "insufficient_pairs"
+    assert "60 pairs, 11 of them different" in chosen.verdict.reason
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot", "l2"])
+def test_the_report_agrees_with_the_finished_bridge(metric):
+    planted = planted_pair(500, 12, 12, noise=0.3, normalized=True, metric=metric, seed=9)
+    bridge = Bridge.fit(pairs_of(planted, 300), method="procrustes", collection=planted.target)
+    rest = np.arange(300, 500)
+    measured = measure_pairs(
+        bridge.transform(planted.source.matrix()[rest]),
+        planted.target.matrix()[rest],
+        planted.target.matrix(),
+        own_rows=rest,
+        metric=metric,
+    )
+    for name in ("similarity_error", "mse", "cos_to_target", "nbr_overlap@10"):
+        reported = bridge.report.values[name].mean
+        assert measured[name].mean == pytest.approx(reported, rel=0.12), name

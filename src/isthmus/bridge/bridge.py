@@ -11,11 +11,11 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from isthmus._linalg import normalise
 from isthmus._progress import Track, silent
 from isthmus._rowwise import in_row_blocks
 from isthmus._types import FloatArray
 from isthmus.bridge.calibration import Calibration
+from isthmus.bridge.carry import carry
 from isthmus.bridge.judgement import MIN_RETENTION
 from isthmus.bridge.provenance import Provenance, hash_pairs
 from isthmus.bridge.rule import Purpose
@@ -173,8 +173,8 @@ class Bridge:
         return str(describe(self)[0]["hash"])
 
     def transform(self, X: npt.ArrayLike) -> FloatArray:
-        """Carry source rows (n, dim_source) into the comparison space, as float32."""
-        return self.map.transform(X)
+        """Carry source rows (n, dim_source) over, as float32, of unit length among unit vectors."""
+        return carry(self.map, X, self.target)
 
     def transform_target(self, Y: npt.ArrayLike) -> FloatArray:
         """Carry target rows (n, dim_target) there: the identity unless both sides move."""
@@ -197,12 +197,8 @@ class Bridge:
         """
         self.check_source(vectors.space)
         self.check_lands_in_target()
-        mapped = in_row_blocks(self._carry, vectors.matrix())
+        mapped = in_row_blocks(self.transform, vectors.matrix())
         return VectorSet(vectors.ids, mapped, self.space_of_applied(vectors.space))
-
-    def _carry(self, rows: FloatArray) -> FloatArray:
-        mapped = self.map.transform(rows)
-        return normalise(mapped) if self.target.normalized else mapped
 
     def space_of_applied(self, source: Space) -> Space:
         """Return the space of what `apply` gives for vectors of ``source``."""

@@ -1,9 +1,10 @@
 """Learning a calibration: bridged and native scores of the same rows, on pairs left out.
 
-For every held-out pair its source row is mapped by a map that never saw it, and its target row is
-the native query. The rows scored are those that the bridge ranks first, where thresholds are set,
-and as many at random, which fix the lower end. They are chosen by the bridged score or by chance,
-never by the native one: choosing by what is to be predicted would bend the curve.
+Each held-out source row was mapped by a map that never saw it (the rows that the report is made
+of), and its target row is the native query. The rows scored are those that the bridge ranks first,
+where thresholds are set, and as many at random, which fix the lower end. They are chosen by the
+bridged score or by chance, never by the native one: choosing by what is to be predicted would bend
+the curve.
 """
 
 from __future__ import annotations
@@ -12,21 +13,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 
-from isthmus._progress import Track, silent
 from isthmus._types import FloatArray, IntArray, Metric
 from isthmus.bridge.calibration import Calibration
-from isthmus.maps import Map
+from isthmus.bridge.held_out import HeldOut
 from isthmus.neighbors import top_k
 from isthmus.neighbors.similarity import Similarity
 from isthmus.spaces import Pairs
 
 __all__ = ["learn_calibration"]
 
-FOLDS = 5
-MANY_PAIRS = 1_000
-"""With more pairs than this one fold says enough, and four fits are saved."""
 MAX_QUERIES = 500
 MAX_ROWS = 20_000
 FIRST, RANDOM = 32, 32
@@ -34,85 +30,78 @@ FIRST, RANDOM = 32, 32
 
 @dataclass(frozen=True, kw_only=True)
 class _Database:
-    """Native target rows that are scored, and the place of each pair's own row among them."""
+    """Target rows that are scored, as they are and moved; and each pair's own row among them."""
 
     rows: FloatArray
+    moved: FloatArray
     own: IntArray
 
 
 def learn_calibration(
-    fitted: Map,
+    held_out: HeldOut,
+    held_out_rows: IntArray,
     pairs: Pairs,
     *,
     collection: FloatArray | None = None,
     collection_rows: IntArray | None = None,
     seed: int = 0,
-    track: Track[int] = silent,
 ) -> Calibration:
-    """Learn the curve from bridged to native scores for a map and its pairs.
+    """Learn the curve from bridged to native scores.
 
     Parameters
     ----------
-    fitted : Map
-        Its parameters are used; it is fitted again without each fold.
+    held_out : HeldOut
+        Rows through maps that were fitted without them.
+    held_out_rows : IntArray of shape (m,)
+        Which of the pairs they are.
     pairs : Pairs
-    collection : FloatArray of shape (m, dim_target), optional
+    collection : FloatArray of shape (n, dim_target), optional
         Rows to score; the paired target rows where it is not given. Of more than 20,000 rows a
         random 20,000 are used.
-    collection_rows : IntArray of shape (n,), optional
+    collection_rows : IntArray of shape (n_pairs,), optional
         Row of each pair's target in ``collection``, -1 where it is not there.
     seed : int, default 0
-    track : Track, default silent
 
     Raises
     ------
     TooFewPairsError, DegenerateVectorsError
-        And whatever the map raises.
     """
     rng = np.random.default_rng(seed)
     metric = pairs.target_space.metric
-    moved_metric: Metric = metric if fitted.lands_in == "target" else "cosine"
-    database = _choose_rows(pairs.target, collection, collection_rows, rng)
-    fold_of = rng.permutation(len(pairs)) % FOLDS
-    folds = range(FOLDS if len(pairs) <= MANY_PAIRS else 1)
-    bridged, native, groups = [], [], []
-    for fold in track(folds, "calibrating", len(folds)):
-        held_out = np.flatnonzero(fold_of == fold)[: MAX_QUERIES // len(folds)]
-        refitted = _fit(fitted, pairs, np.flatnonzero(fold_of != fold))
-        mapped = refitted.transform(pairs.source[held_out])
-        moved = refitted.transform_target(database.rows)
-        rows = _draw_rows(mapped, moved, database.own[held_out], moved_metric, rng)
-        bridged.append(_score(mapped, moved, rows, moved_metric))
-        native.append(_score(pairs.target[held_out], database.rows, rows, metric))
-        groups.append(np.repeat(held_out, rows.shape[1]))
+    moved_metric: Metric = metric if held_out.collection is None else "cosine"
+    database = _choose_rows(pairs.target, held_out, collection, collection_rows, rng)
+    places = np.arange(len(held_out_rows))
+    if len(places) > MAX_QUERIES:
+        places = np.sort(rng.choice(len(places), MAX_QUERIES, replace=False))
+    asked = held_out_rows[places]
+    mapped = held_out.mapped[places]
+    rows = _draw_rows(mapped, database.moved, database.own[asked], moved_metric, rng)
     return Calibration.fit(
-        np.concatenate(bridged), np.concatenate(native), groups=np.concatenate(groups)
+        _score(mapped, database.moved, rows, moved_metric),
+        _score(pairs.target[asked], database.rows, rows, metric),
+        groups=np.repeat(asked, rows.shape[1]),
     )
-
-
-def _fit(fitted: Map, pairs: Pairs, rows: IntArray) -> Map:
-    """Fit the same map again on some of the pairs."""
-    weight = None if pairs.weight is None else pairs.weight[rows]
-    again: Map = clone(fitted)
-    return again.fit(pairs.source[rows], pairs.target[rows], sample_weight=weight)
 
 
 def _choose_rows(
     Y: FloatArray,
+    held_out: HeldOut,
     collection: FloatArray | None,
     collection_rows: IntArray | None,
     rng: np.random.Generator,
 ) -> _Database:
     """Take the collection, or a random part of it, and find each pair's own row there."""
     if collection is None:
-        return _Database(rows=Y, own=np.arange(len(Y)))
+        collection, collection_rows = Y, np.arange(len(Y))
+    moved = collection if held_out.collection is None else held_out.collection
     own = np.full(len(Y), -1) if collection_rows is None else np.asarray(collection_rows)
-    if len(collection) <= MAX_ROWS:
-        return _Database(rows=np.asarray(collection, np.float32), own=own)
-    taken = np.sort(rng.choice(len(collection), MAX_ROWS, replace=False))
-    place = np.searchsorted(taken, own).clip(max=MAX_ROWS - 1)
+    taken = np.arange(len(collection))
+    if len(collection) > MAX_ROWS:
+        taken = np.sort(rng.choice(len(collection), MAX_ROWS, replace=False))
+    place = np.searchsorted(taken, own).clip(max=len(taken) - 1)
     return _Database(
         rows=np.asarray(collection[taken], np.float32),
+        moved=np.asarray(moved[taken], np.float32),
         own=np.where(taken[place] == own, place, -1),
     )
 

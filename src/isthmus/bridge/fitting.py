@@ -13,7 +13,7 @@ from isthmus._types import FloatArray, IntArray
 from isthmus.bridge.calibrating import learn_calibration
 from isthmus.bridge.calibration import Calibration
 from isthmus.bridge.held_out import MOST_FOR_FOLDS
-from isthmus.bridge.judgement import FEWEST_PAIRS, MIN_RETENTION
+from isthmus.bridge.judgement import MIN_RETENTION
 from isthmus.bridge.rule import Purpose
 from isthmus.bridge.scope import Scope
 from isthmus.bridge.selection import select
@@ -68,14 +68,14 @@ def fit_parts(
             track=track,
         )
         calibration = Calibration.identity()
-        if len(pairs) >= FEWEST_PAIRS:
+        if chosen.held_out is not None:
             calibration = learn_calibration(
-                chosen.map,
+                chosen.held_out,
+                chosen.held_out_rows,
                 pairs,
                 collection=rows,
                 collection_rows=places,
                 seed=seed,
-                track=track,
             )
         scope = Scope.fit(
             pairs.source,

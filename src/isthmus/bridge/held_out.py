@@ -10,6 +10,7 @@ import numpy as np
 
 from isthmus._progress import Track, silent
 from isthmus._types import FloatArray, IntArray
+from isthmus.bridge.carry import carry
 from isthmus.maps import Compose
 from isthmus.spaces import Pairs
 
@@ -123,7 +124,7 @@ def held_out(
     for split in track(splits, "fitting on the other pairs", len(splits)):
         fitted = fit(build(), pairs, split.train)
         rows.append(split.test)
-        parts.append(fitted.transform(pairs.source[split.test]))
+        parts.append(carry(fitted, pairs.source[split.test], pairs.target_space))
     order = np.argsort(np.concatenate(rows), kind="stable")
     mapped = np.concatenate(parts)[order]
     if fitted.lands_in == "target":

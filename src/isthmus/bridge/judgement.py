@@ -26,11 +26,12 @@ USES = (
 )
 
 
-def judge_too_few(n_pairs: int) -> Verdict:
-    """Say that no number can be given."""
+def judge_too_few(n_pairs: int, *, different: int) -> Verdict:
+    """Say that no number can be given: too few pairs, or too few that differ."""
+    said = f"{n_pairs} pairs" + (f", {different} of them different" if different < n_pairs else "")
     return Verdict(
         status="insufficient_pairs",
-        reason=f"{n_pairs} different pairs: too few to hold any out and measure; nothing is known",
+        reason=f"{said}: too few to hold any out and measure; nothing is known",
         pairs_needed=FEWEST_PAIRS,
         chosen_because="nothing could be measured; the most constrained fitted map",
     )

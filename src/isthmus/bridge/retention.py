@@ -55,7 +55,7 @@ class Curve:
     def gain(self, n: float) -> float:
         """Return what n pairs add to the larger point, in units of the difference of the two."""
         a, b = (self._bend(size) for size in self.pairs)
-        return (self._bend(n) - b) / (b - a)
+        return (self._bend(n) - b) / (b - a) if b > a else 0.0
 
     def at(self, n: float) -> float:
         """Return the retention expected with n pairs."""
@@ -101,7 +101,7 @@ def estimate_retention(
     Returns
     -------
     Value
-        Mean, 95 % interval, and the held-out values as they were measured.
+        Mean, 95 % interval, and the held-out values, carried to the full number of pairs.
     """
     carried = full + gain * (full - half)
     mean = float(carried.mean())
@@ -111,4 +111,4 @@ def estimate_retention(
     m = len(full)
     width = math.sqrt(MAP_VARIANCE * (1.0 + (m / max(rest, m) if rest else 0.0)))
     bounds = [float(np.clip(mean + width * (end - mean), 0.0, 1.0)) for end in (low, high)]
-    return Value(NAME, float(np.clip(mean, 0.0, 1.0)), bounds[0], bounds[1], full)
+    return Value(NAME, float(np.clip(mean, 0.0, 1.0)), bounds[0], bounds[1], carried)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 import numpy as np
@@ -43,12 +43,18 @@ class Selection:
     candidates : sequence of mappings
         Per candidate: method, the retention with its interval, the difference to the best with its
         interval, and every other held-out mean.
+    held_out : HeldOut, optional
+        Held-out rows through the chosen map; None where there were too few pairs.
+    held_out_rows : IntArray of shape (m,)
+        Which of the pairs they are.
     """
 
     map: Compose
     report: Report
     verdict: Verdict
     candidates: Sequence[Mapping[str, Any]]
+    held_out: HeldOut | None = None
+    held_out_rows: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
 
 
 def select(
@@ -97,14 +103,9 @@ def select(
     if purpose not in CRITERIA:
         raise UnknownNameError.of("purpose", str(purpose), get_args(Purpose))
     final = compose_for(pairs, names[-1])  # an unknown name fails before any work
-    everything = np.arange(len(pairs))
-    different = int(group_copies(pairs).max()) + 1
+    different = _count_different(pairs)
     if different < FEWEST_PAIRS:
-        name = "procrustes" if method == "auto" else method
-        fitted = fit(compose_for(pairs, name), pairs, everything)
-        return Selection(
-            map=fitted, report=Report({}, {}), verdict=judge_too_few(different), candidates=()
-        )
+        return _without_numbers(pairs, method=method, different=different)
     trials, plan, native = _try_all(
         names,
         pairs,
@@ -129,10 +130,12 @@ def select(
         min_retention=min_retention,
     )
     return Selection(
-        map=fit(compose_for(pairs, chosen.method), pairs, everything),
+        map=fit(compose_for(pairs, chosen.method), pairs, np.arange(len(pairs))),
         report=report,
         verdict=verdict,
         candidates=tuple(_row(trial, trials, CRITERIA[purpose], seed=seed) for trial in trials),
+        held_out=chosen.out,
+        held_out_rows=plan.test,
     )
 
 
@@ -153,6 +156,23 @@ def compose_for(pairs: Pairs, method: str) -> Compose:
         for space in (pairs.source_space, pairs.target_space)
     )
     return Compose(source_steps=source, inner=make(method), target_steps=target)
+
+
+def _count_different(pairs: Pairs) -> int:
+    """Count pairs that share no vector; where one group is most of them, those outside it."""
+    sizes = np.bincount(group_copies(pairs))
+    most = int(sizes.max())
+    return len(sizes) if 2 * most <= len(pairs) else min(len(sizes), len(pairs) - most + 1)
+
+
+def _without_numbers(pairs: Pairs, *, method: str, different: int) -> Selection:
+    unfitted = compose_for(pairs, "procrustes" if method == "auto" else method)
+    return Selection(
+        map=fit(unfitted, pairs, np.arange(len(pairs))),
+        report=Report({}, {}),
+        verdict=judge_too_few(len(pairs), different=different),
+        candidates=(),
+    )
 
 
 def _try_all(

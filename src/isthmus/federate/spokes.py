@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isthmus._linalg import normalise
 from isthmus._types import FloatArray
 from isthmus.errors import ConfigError, InvalidVectorsError, ParameterError
 from isthmus.federate.source import Source, check_bridge
@@ -120,7 +119,7 @@ def _same(known: Bridge | None, new: Bridge | None, source: Source) -> Bridge | 
 
 
 def carry(bridge: Bridge, rows: FloatArray) -> FloatArray:
-    """Map rows (n, dim_source) to (n, dim_target), unit length where the target space is.
+    """Map rows (n, dim_source) to (n, dim_target), and refuse what is not finite.
 
     Raises
     ------
@@ -128,8 +127,6 @@ def carry(bridge: Bridge, rows: FloatArray) -> FloatArray:
         The map gives NaN or infinity.
     """
     landed: FloatArray = bridge.transform(rows)
-    if bridge.target.normalized:
-        landed = normalise(landed)
     if not np.isfinite(landed).all():
         raise InvalidVectorsError(
             expected=f"finite vectors from the bridge to {bridge.target}",
