@@ -200,7 +200,8 @@ def semi_orthogonal(cross: FloatArray) -> FloatArray:
 
     The orthogonal factor of the polar decomposition: ``U V^T`` from the SVD ``U S V^T``. In
     directions of which ``cross`` says nothing, the answer is the nearest to the identity that the
-    other directions leave.
+    other directions leave. Strong directions come from the eigenvectors of the smaller Gram matrix,
+    in half the time of an SVD; only what is too weak for that (see ``STRONG``) goes through one.
 
     Parameters
     ----------
@@ -209,13 +210,36 @@ def semi_orthogonal(cross: FloatArray) -> FloatArray:
     Returns
     -------
     FloatArray of shape (dim_source, dim_target), float64
-        ``R R^T = I`` where dim_source <= dim_target, ``R^T R = I`` otherwise.
+        ``R R^T = I`` to 1e-8 where dim_source <= dim_target, ``R^T R = I`` otherwise.
     """
+    from scipy.linalg import eigh
+
+    if cross.shape[0] > cross.shape[1]:
+        return semi_orthogonal(cross.T).T
+    # Too small to move a direction that float32 pairs determine, large enough against rounding.
+    nudged = cross + IDENTITY_NUDGE * np.linalg.norm(cross) * np.eye(*cross.shape)
+    values, left = eigh(nudged @ nudged.T, driver="evd", check_finite=False)
+    weak = int(np.count_nonzero(values <= STRONG**2 * values[-1]))  # ascending
+    if weak > len(values) // 4:
+        return _polar_by_svd(nudged)
+    strong = left[:, weak:]
+    rows = strong.T @ nudged / np.sqrt(values[weak:, None])
+    rotation = strong @ rows
+    if weak:
+        rest = left[:, :weak].T @ nudged
+        rest -= (rest @ rows.T) @ rows
+        rotation += left[:, :weak] @ _polar_by_svd(rest)
+    return np.asarray(rotation)
+
+
+STRONG = 1e-4
+"""Singular values under this share of the largest lose half their digits in a Gram matrix."""
+
+
+def _polar_by_svd(cross: FloatArray) -> FloatArray:
     from scipy.linalg import svd
 
-    # Too small to move a direction that float32 pairs determine, large enough against rounding.
-    nudge = IDENTITY_NUDGE * np.linalg.norm(cross) * np.eye(*cross.shape)
-    left, _, right = svd(cross + nudge, full_matrices=False, check_finite=False)
+    left, _, right = svd(cross, full_matrices=False, check_finite=False)
     return np.asarray(left @ right)
 
 

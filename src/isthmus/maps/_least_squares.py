@@ -10,7 +10,8 @@ thin SVD ``X~ = U S V^T`` and ``C = U^T Y~``, the weights at penalty a are
 so that the exact leave-one-out residual of pair i, intercept included, is residual_i / (1 - h_i)
 (Hastie, Tibshirani and Friedman, The Elements of Statistical Learning, eq. 7.64; the term
 ``w_i / sum(w)`` is the leverage of the intercept). The two parts are written so that nothing
-cancels: a float32 product per penalty is enough.
+cancels: a float32 product per penalty is enough. Where the penalty pulls the weights towards a
+matrix P and not towards zero, ``C - U^T X~ P`` is shrunk in place of C and P added to the weights.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from functools import cached_property
 
 import numpy as np
 
-from isthmus._linalg import BLOCK_ROWS, cross_product, iter_centred, mean_rows, right_singular
+from isthmus._linalg import (
+    BLOCK_ROWS,
+    cross_product,
+    iter_centred,
+    mean_rows,
+    right_singular,
+    semi_orthogonal,
+)
 from isthmus._types import FloatArray
 from isthmus.errors import ParameterError
 from isthmus.maps._fitting import PairedRows
@@ -46,8 +54,10 @@ class LeastSquares:
         Singular values of the centred, weighted source, largest first.
     basis : (dim_source, rank) float64
         Right singular vectors V.
-    coefficients : (rank, dim_target) float64
+    projected : (rank, dim_target) float64
         ``C = U^T Y~``.
+    prior : (dim_source, dim_target) float64
+        Weights towards which the penalty pulls: zero, or a rotation.
     """
 
     pairs: PairedRows
@@ -55,10 +65,11 @@ class LeastSquares:
     mean_target: FloatArray
     singular: FloatArray
     basis: FloatArray
-    coefficients: FloatArray
+    projected: FloatArray
+    prior: FloatArray
 
     @classmethod
-    def decompose(cls, pairs: PairedRows) -> LeastSquares:
+    def decompose(cls, pairs: PairedRows, *, towards_rotation: bool = False) -> LeastSquares:
         """Centre, weigh and decompose the pairs."""
         weight = pairs.weight
         mean_source = mean_rows(pairs.source, weight=weight)
@@ -67,13 +78,25 @@ class LeastSquares:
         cross = cross_product(
             pairs.source, pairs.target, mean_x=mean_source, mean_y=mean_target, weight=weight
         )
-        coefficients = (basis.T @ cross) / singular[:, None]
-        return cls(pairs, mean_source, mean_target, singular, basis, coefficients)
+        prior = semi_orthogonal(cross) if towards_rotation else np.zeros_like(cross)
+        projected = (basis.T @ cross) / singular[:, None]
+        return cls(pairs, mean_source, mean_target, singular, basis, projected, prior)
+
+    @cached_property
+    def coefficients(self) -> FloatArray:
+        """What is shrunk, (rank, dim_target): ``C``, less what the prior already gives."""
+        if not self.prior.any():
+            return self.projected
+        return self.projected - self.singular[:, None] * (self.basis.T @ self.prior)
 
     def weights(self, penalty: float) -> FloatArray:
         """Return the (dim_source, dim_target) float64 weights at one penalty."""
         shrunk = self.singular / (self.singular**2 + penalty)
-        return self.basis @ (shrunk[:, None] * self.coefficients)
+        return self.prior + self.basis @ (shrunk[:, None] * self.coefficients)
+
+    def bias(self, weights: FloatArray) -> FloatArray:
+        """Return the (dim_target,) intercept that goes with the weights."""
+        return self.mean_target - self.mean_source @ weights
 
     def leave_one_out(self, penalties: FloatArray) -> LeaveOneOut:
         """Go over the rows once and keep what every penalty needs."""
@@ -93,7 +116,7 @@ class LeastSquares:
             rows = slice(start, start + len(x))
             u = x @ self.basis / self.singular
             left[rows] = u
-            rest[rows] = y - u @ self.coefficients
+            rest[rows] = y - u @ self.projected
             slack[rows] = 1 - own[rows, None] + u**2 @ removed
             start += len(x)
         # A pair that alone decides its own fitted value has slack 0: it must not divide by it.

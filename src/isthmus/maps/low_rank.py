@@ -99,8 +99,8 @@ class LowRank(Map):
         Y: npt.ArrayLike,
         *,
         sample_weight: npt.ArrayLike | None = None,
-        unpaired_source: npt.ArrayLike | None = None,  # noqa: ARG002
-        unpaired_target: npt.ArrayLike | None = None,  # noqa: ARG002
+        unpaired_source: npt.ArrayLike | None = None,
+        unpaired_target: npt.ArrayLike | None = None,
     ) -> Self:
         """Learn the weights from pairs X (n, dim_source) and Y (n, dim_target).
 
@@ -128,7 +128,7 @@ class LowRank(Map):
         down = weight @ up.T
         self.penalty_ = np.asarray(grid[best])
         self.down_, self.up_ = down.astype(np.float32), up.astype(np.float32)
-        self.bias_ = (problem.mean_target - problem.mean_source @ down @ up).astype(np.float32)
+        self.bias_ = problem.bias(down @ up).astype(np.float32)
         self.n_features_in_, self.n_features_target_ = weight.shape
         return self
 
@@ -169,10 +169,13 @@ def _rank_errors(left_out: LeaveOneOut, best: int, directions: FloatArray) -> Fl
     own = np.full(n, 1 / n) if pairs.weight is None else pairs.weight / total
     mean = left_out.problem.mean_target
     nothing, change = 0.0, np.zeros(directions.shape[1])
+    along = directions.astype(np.float32)
     blocks = iter_centred(pairs.target, mean=mean, weight=pairs.weight)
     for rows, centred in zip(left_out.blocks(), blocks, strict=True):
         apart = centred / np.maximum(1 - own[rows, None], np.finfo(np.float64).eps)
-        residual = left_out.residual(best, rows) / left_out.slack[rows, best, None]
+        slack = left_out.slack[rows, best, None].astype(np.float32)
+        residual = (left_out.residual(best, rows) / slack) @ along
         nothing += float(np.sum(apart**2))
-        change += np.sum((residual @ directions) ** 2 - (apart @ directions) ** 2, axis=0)
+        before = apart.astype(np.float32) @ along
+        change += np.sum(residual**2 - before**2, axis=0, dtype=np.float64)
     return (nothing + np.cumsum(change)) / total

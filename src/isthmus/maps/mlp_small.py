@@ -118,8 +118,8 @@ class SmallMLP(Map):
         Y: npt.ArrayLike,
         *,
         sample_weight: npt.ArrayLike | None = None,
-        unpaired_source: npt.ArrayLike | None = None,  # noqa: ARG002
-        unpaired_target: npt.ArrayLike | None = None,  # noqa: ARG002
+        unpaired_source: npt.ArrayLike | None = None,
+        unpaired_target: npt.ArrayLike | None = None,
     ) -> Self:
         """Train on pairs X (n, dim_source) and Y (n, dim_target), at least ten.
 

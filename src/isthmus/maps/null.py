@@ -42,8 +42,8 @@ class Null(Map):
         Y: npt.ArrayLike,
         *,
         sample_weight: npt.ArrayLike | None = None,
-        unpaired_source: npt.ArrayLike | None = None,  # noqa: ARG002
-        unpaired_target: npt.ArrayLike | None = None,  # noqa: ARG002
+        unpaired_source: npt.ArrayLike | None = None,
+        unpaired_target: npt.ArrayLike | None = None,
     ) -> Self:
         """Check the pairs and remember the two widths; there is nothing to learn.
 

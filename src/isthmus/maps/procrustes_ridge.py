@@ -16,13 +16,12 @@ regression of what that matrix leaves. The combination is this project's.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from isthmus._linalg import affine, cross_product, mean_rows, semi_orthogonal
+from isthmus._linalg import affine
 from isthmus._types import FloatArray
 from isthmus.maps._fitting import check_fit
 from isthmus.maps._least_squares import LeastSquares, resolve_penalties
@@ -88,8 +87,8 @@ class ProcrustesRidge(Map):
         Y: npt.ArrayLike,
         *,
         sample_weight: npt.ArrayLike | None = None,
-        unpaired_source: npt.ArrayLike | None = None,  # noqa: ARG002
-        unpaired_target: npt.ArrayLike | None = None,  # noqa: ARG002
+        unpaired_source: npt.ArrayLike | None = None,
+        unpaired_target: npt.ArrayLike | None = None,
     ) -> Self:
         """Learn the rotation and its correction from pairs X (n, dim_source), Y (n, dim_target).
 
@@ -101,22 +100,17 @@ class ProcrustesRidge(Map):
             As :func:`isthmus.maps._fitting.check_fit` says.
         """
         pairs = check_fit(X, Y, sample_weight)
-        source, target, weight = pairs.source, pairs.target, pairs.weight
-        mean_source, mean_target = (mean_rows(side, weight=weight) for side in (source, target))
-        cross = cross_product(source, target, mean_x=mean_source, mean_y=mean_target, weight=weight)
-        rotation = semi_orthogonal(cross)
-        rest = target - affine(source, rotation, mean_target - mean_source @ rotation)
-        problem = LeastSquares.decompose(replace(pairs, target=rest))
+        problem = LeastSquares.decompose(pairs, towards_rotation=True)
         grid = resolve_penalties(problem, self.penalty, self.penalties)
         best, self.penalties_, self.loo_errors_ = 0, np.zeros(0), np.zeros(0)
         if self.penalty == "loo":
             left_out = problem.leave_one_out(grid)
             best, self.penalties_, self.loo_errors_ = left_out.best, grid, left_out.errors
         self.penalty_ = np.asarray(grid[best])
-        fitted = rotation + problem.weights(float(grid[best]))
-        self.weight_ = fitted.astype(np.float32)
-        self.bias_ = (mean_target - mean_source @ fitted).astype(np.float32)
-        self.n_features_in_, self.n_features_target_ = fitted.shape
+        weight = problem.weights(float(grid[best]))
+        self.weight_ = weight.astype(np.float32)
+        self.bias_ = problem.bias(weight).astype(np.float32)
+        self.n_features_in_, self.n_features_target_ = weight.shape
         return self
 
     def transform(self, X: npt.ArrayLike) -> FloatArray:

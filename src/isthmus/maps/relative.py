@@ -94,8 +94,8 @@ class Relative(Map):
         Y: npt.ArrayLike,
         *,
         sample_weight: npt.ArrayLike | None = None,
-        unpaired_source: npt.ArrayLike | None = None,  # noqa: ARG002
-        unpaired_target: npt.ArrayLike | None = None,  # noqa: ARG002
+        unpaired_source: npt.ArrayLike | None = None,
+        unpaired_target: npt.ArrayLike | None = None,
     ) -> Self:
         """Keep the anchors from pairs X (n, dim_source) and Y (n, dim_target).
 

@@ -87,8 +87,8 @@ class Ridge(Map):
         Y: npt.ArrayLike,
         *,
         sample_weight: npt.ArrayLike | None = None,
-        unpaired_source: npt.ArrayLike | None = None,  # noqa: ARG002
-        unpaired_target: npt.ArrayLike | None = None,  # noqa: ARG002
+        unpaired_source: npt.ArrayLike | None = None,
+        unpaired_target: npt.ArrayLike | None = None,
     ) -> Self:
         """Learn the weights from pairs X (n, dim_source) and Y (n, dim_target).
 
@@ -109,7 +109,7 @@ class Ridge(Map):
         self.penalty_ = np.asarray(grid[best])
         weight = problem.weights(float(grid[best]))
         self.weight_ = weight.astype(np.float32)
-        self.bias_ = (problem.mean_target - problem.mean_source @ weight).astype(np.float32)
+        self.bias_ = problem.bias(weight).astype(np.float32)
         self.n_features_in_, self.n_features_target_ = weight.shape
         return self
 

@@ -141,7 +141,7 @@ class Normalise(Step):
         lengths = row_lengths(X.astype(np.float32, copy=False)).astype(np.float64)
         self.length_ = np.asarray(np.average(lengths, weights=weight))
 
-    def _forward(self, X: FloatArray, out: FloatArray | None = None) -> FloatArray:  # noqa: ARG002
+    def _forward(self, X: FloatArray, out: FloatArray | None = None) -> FloatArray:
         return normalise(X)
 
     def _backward(self, Z: FloatArray, out: FloatArray | None = None) -> FloatArray:
@@ -189,10 +189,10 @@ class Whiten(Step):
         self.mean_, matrix, inverse = whitening(X, shrinkage=self.shrinkage, weight=weight)
         self.matrix_, self.inverse_ = matrix.astype(np.float32), inverse.astype(np.float32)
 
-    def _forward(self, X: FloatArray, out: FloatArray | None = None) -> FloatArray:  # noqa: ARG002
+    def _forward(self, X: FloatArray, out: FloatArray | None = None) -> FloatArray:
         return affine(X, self.matrix_, -self.mean_ @ self.matrix_.astype(np.float64))
 
-    def _backward(self, Z: FloatArray, out: FloatArray | None = None) -> FloatArray:  # noqa: ARG002
+    def _backward(self, Z: FloatArray, out: FloatArray | None = None) -> FloatArray:
         return affine(Z, self.inverse_, self.mean_)
 
 
@@ -248,10 +248,10 @@ class PCA(Step):
             )
         self.directions_ = directions.astype(np.float32)
 
-    def _forward(self, X: FloatArray, out: FloatArray | None = None) -> FloatArray:  # noqa: ARG002
+    def _forward(self, X: FloatArray, out: FloatArray | None = None) -> FloatArray:
         return affine(X, self.directions_, -self.mean_ @ self.directions_.astype(np.float64))
 
-    def _backward(self, Z: FloatArray, out: FloatArray | None = None) -> FloatArray:  # noqa: ARG002
+    def _backward(self, Z: FloatArray, out: FloatArray | None = None) -> FloatArray:
         return affine(Z, np.ascontiguousarray(self.directions_.T), self.mean_)
 
 
