@@ -135,6 +135,13 @@ def test_other_marks_stay_in_their_id(tmp_path, space, mark):
     assert VectorSet.load(tmp_path / "v.npy").ids.tolist() == ids
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_id(tmp_path):
+    np.save(tmp_path / "v.npy", np.ones((2, 2)))
+    (tmp_path / "v.ids.txt").write_bytes(b"\xef\xbb\xbfa\r\n\xef\xbb\xbfb\r\n")
+    read = VectorSet.load(tmp_path / "v.npy", space=Space(model="m", dim=2))
+    assert read.ids.tolist() == ["a", "\ufeffb"]
+
+
 def test_ids_are_read_in_blocks(tmp_path, make_set, monkeypatch):
     make_set(50).save(tmp_path / "v.npy")
     monkeypatch.setattr("isthmus.spaces.io.npy.BLOCK_BYTES", 16)

@@ -33,6 +33,8 @@ SAMPLED_ROWS = 256
 BLOCK_BYTES = 1 << 20
 MAX_JSON_BYTES = 1 << 18
 LINE_BREAKS = ("\n", "\r")
+MARK = "\ufeff"
+"""Byte order mark, which some editors put before the first line: it is no part of the first id."""
 
 
 def ids_path(path: Path) -> Path:
@@ -94,7 +96,8 @@ def _read_ids(path: Path) -> tuple[IdArray, str]:
             while lines := stream.readlines(BLOCK_BYTES):
                 block = b"".join(lines)
                 digest.update(block)
-                texts = block.decode().replace("\r\n", "\n").split("\n")
+                text = block.decode().replace("\r\n", "\n")
+                texts = (text.removeprefix(MARK) if len(parts) == 1 else text).split("\n")
                 parts.append(as_ids(texts[:-1] if texts[-1] == "" else texts))
     except UnicodeDecodeError as error:
         raise corrupt(path, expected="ids in UTF-8", got=str(error)) from error
@@ -168,7 +171,8 @@ class _Sink:
         """Append one batch."""
         texts = ids.tolist()
         _check_lines(texts)
-        text = ("\n".join(texts) + "\n").encode()
+        mark = MARK if not self._rows and texts[0].startswith(MARK) else ""
+        text = (mark + "\n".join(texts) + "\n").encode()  # the reader takes one mark away
         self._ids.write(text)
         self.ids_hash.update(text)
         self._vectors.write(vectors.data.cast("B"))
