@@ -72,3 +72,24 @@ def test_a_set_that_was_not_written_whole_is_refused(tmp_path: Path):
     with pytest.raises(WriteFailedError, match="No such file"), atomic_set(paths) as temporaries:
         temporaries[0].write_text("new")
     assert names(tmp_path) == []
+
+
+def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path: Path):
+    (tmp_path / "real").mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "real" / name).write_text("old")
+        (tmp_path / name).symlink_to(tmp_path / "real" / name)
+    with atomic_path(tmp_path / "a") as temporary:
+        temporary.write_text("one")
+    assert (tmp_path / "real" / "a").read_text() == "one"
+    write_set([tmp_path / "a", tmp_path / "b"])
+    assert all((tmp_path / name).is_symlink() for name in ("a", "b"))
+    assert [(tmp_path / "real" / name).read_text() for name in ("a", "b")] == ["new", "new"]
+    assert names(tmp_path / "real") == ["a", "b"]
+
+
+def test_links_that_lead_to_each_other(tmp_path: Path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with pytest.raises(WriteFailedError, match=r"got a link that leads nowhere"):
+        write_set([tmp_path / "a"])

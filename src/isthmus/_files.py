@@ -24,19 +24,21 @@ __all__ = [
 def atomic_path(path: Path) -> Iterator[Path]:
     """Give a temporary path beside ``path``; on success fsync it and rename it into place.
 
-    On any failure the temporary file is removed and what stood at ``path`` stays as it was.
+    On any failure the temporary file is removed and what stood at ``path`` stays as it was. A link
+    stays, and what it leads to is replaced.
 
     Raises
     ------
     WriteFailedError
         When the file system refuses (disk full, no permission, no such folder).
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    place = _place(path)
+    temporary = place.with_name(f".{place.name}.{secrets.token_hex(4)}.tmp")
     try:
         yield temporary
         _sync(temporary)
-        os.replace(temporary, path)  # noqa: PTH105 - os.replace is the documented atomic rename
-        _sync(path.parent)
+        os.replace(temporary, place)  # noqa: PTH105 - os.replace is the documented atomic rename
+        _sync(place.parent)
     except OSError as error:
         raise _failed(path, error) from error
     finally:
@@ -54,7 +56,8 @@ def atomic_set(paths: Sequence[Path]) -> Iterator[list[Path]]:
     Parameters
     ----------
     paths : sequence of Path
-        In one folder; the last one is the one that vouches for the others.
+        In one folder; the last one is the one that vouches for the others. Links stay, and what
+        they lead to is replaced.
 
     Raises
     ------
@@ -62,14 +65,16 @@ def atomic_set(paths: Sequence[Path]) -> Iterator[list[Path]]:
         When the file system refuses.
     """
     token = secrets.token_hex(4)
-    temporaries = [path.with_name(f".{path.name}.{token}.tmp") for path in paths]
-    aside = [path.with_name(f".{path.name}.{token}.old") for path in paths]
+    places = [_place(path) for path in paths]
+    temporaries = [place.with_name(f".{place.name}.{token}.tmp") for place in places]
+    aside = [place.with_name(f".{place.name}.{token}.old") for place in places]
     try:
         yield temporaries
         for temporary in temporaries:
             _sync(temporary)
-        _move_all(temporaries, list(paths), aside)
-        _sync(paths[-1].parent)
+        _move_all(temporaries, places, aside)
+        for folder in {place.parent for place in places}:
+            _sync(folder)
     except OSError as error:
         raise _failed(paths[0], error) from error
     finally:
@@ -95,6 +100,18 @@ def _move_all(temporaries: list[Path], paths: list[Path], aside: list[Path]) -> 
         raise
     for old in aside:
         _remove(old)
+
+
+def _place(path: Path) -> Path:
+    """Follow a link to the file that it names, which need not be there yet."""
+    try:
+        return path.resolve() if path.is_symlink() else path
+    except (OSError, RuntimeError) as error:  # RuntimeError: links that lead to each other
+        raise WriteFailedError(
+            expected=f"to write {path.name!r}",
+            got="a link that leads nowhere" if path.is_symlink() else str(error),
+            do="remove the link, or write somewhere else",
+        ) from error
 
 
 def _remove(path: Path) -> None:
