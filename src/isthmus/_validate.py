@@ -34,7 +34,7 @@ def as_matrix(values: npt.ArrayLike, *, name: str, dim: int | None = None) -> Fl
     """Return ``values`` as a float32 or float64 matrix of shape (n, dim), finite and not empty.
 
     Float32 and float64 arrays come back as they are, never copied and never changed; float16 and
-    integers become float32.
+    integers become float32. Numbers that float32 cannot hold are refused.
 
     Parameters
     ----------
@@ -86,7 +86,21 @@ def as_matrix(values: npt.ArrayLike, *, name: str, dim: int | None = None) -> Fl
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float32)
     check_finite(array, name=name)
+    if array.dtype == np.float64:
+        _check_range(array, name=name)
     return array
+
+
+def _check_range(array: FloatArray, *, name: str) -> None:
+    """Refuse numbers that float32, in which all results come, cannot hold."""
+    limit = np.finfo(np.float32).max
+    largest = max(float(array.max()), -float(array.min()))
+    if largest > limit:
+        raise InvalidVectorsError(
+            expected=f"numbers up to {limit:.1e} in {name}, as float32 holds them",
+            got=f"{largest:.1e}",
+            do="scale the vectors down",
+        )
 
 
 def check_finite(array: FloatArray, *, name: str, first_row: int = 0) -> None:

@@ -283,6 +283,11 @@ def bad(X, Y):
     return {
         "nan": ((with_nan, Y), InvalidVectorsError, "finite numbers in X; got NaN .* row 3"),
         "inf": ((X, with_inf), InvalidVectorsError, "finite numbers in Y; got NaN .* row 2"),
+        "huge": (
+            (X.astype(np.float64) * 1e39, Y),
+            InvalidVectorsError,
+            "numbers up to 3.4e.38 in X",
+        ),
         "text": ((X.astype(str), Y), InvalidVectorsError, "X as numbers"),
         "counts": ((X, Y[:-1]), CountMismatchError, "got 20 source rows and 19 target rows"),
         "axes": ((X[0], Y), DimensionError, "X with two axes"),
