@@ -23,6 +23,7 @@ from isthmus.errors import (
 )
 from isthmus.spaces import Space
 from isthmus.stores import open_store
+from isthmus.stores._sqlite_rows import RowTable
 
 SPACE = Space(model="m", dim=16)
 QUERIES = np.random.default_rng(9).standard_normal((30, 16)).astype(np.float32)
@@ -190,6 +191,93 @@ def test_records_that_were_changed(url, path, statement, message):
     connection.close()
     with pytest.raises(CorruptStoreError, match=message):
         use(url)
+
+
+def nearest_to(query: np.ndarray, matrix: np.ndarray) -> int:
+    lengths = np.linalg.norm(matrix, axis=1)
+    return int(np.argmax(matrix @ query / lengths))
+
+
+@pytest.mark.usefixtures("stored")
+@pytest.mark.parametrize("n_queries", [1, 4, 5])
+def test_a_damaged_row_that_a_search_no_longer_finds_is_noticed(url, path, rows, n_queries):
+    number = nearest_to(QUERIES[0], rows(3_000).matrix()) + 1
+    away = (-QUERIES[0]).astype("<f4").tobytes()
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE isthmus_rows_1 SET vector = ? WHERE number = ?", (away, number))
+    connection.close()
+    with (
+        open_store(url) as store,
+        pytest.raises(CorruptStoreError, match=f"'row-{number - 1}'"),
+    ):
+        store.search(QUERIES[:n_queries], k=1)
+
+
+@pytest.mark.usefixtures("stored")
+def test_damaged_metadata_that_no_longer_match_are_noticed(url, path):
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE isthmus_rows_1 SET metadata = '{}' WHERE number = 9")
+    connection.close()
+    for n_queries in (1, 9):
+        with open_store(url) as store, pytest.raises(CorruptStoreError, match="'row-8'"):
+            store.search(QUERIES[:n_queries], k=1, where={"row": 8})
+
+
+def test_rows_are_checked_once_per_change(url, rows, monkeypatch):
+    checked = []
+    monkeypatch.setattr(RowTable, "verify", lambda *_: checked.append(1))
+    with open_store(url, space=SPACE) as store:
+        for _ in range(2):
+            store.upsert(rows(3))
+            store.search(QUERIES[:1], k=1)
+            store.search(QUERIES[:1], k=1)
+    assert len(checked) == 2
+
+
+LOOSE = """
+PRAGMA writable_schema = ON;
+UPDATE sqlite_schema SET sql = replace(replace(replace(sql, ' NOT NULL', ''),
+  'CHECK (length(vector) = 64)', ''), 'STRICT', '');
+PRAGMA writable_schema = RESET;
+"""
+
+
+@pytest.mark.usefixtures("stored")
+@pytest.mark.parametrize("n_queries", [1, 9])
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE isthmus_rows_1 SET id = NULL WHERE number = 9", "None"),
+        ("UPDATE isthmus_rows_1 SET vector = x'00' WHERE number = 9", "'row-8'"),
+        ("UPDATE isthmus_rows_1 SET vector = NULL WHERE number = 9", "'row-8'"),
+        ("UPDATE isthmus_collections SET change = 9223372036854775807", "change counter"),
+        ("UPDATE isthmus_collections SET change = -1", "change counter -1"),
+        ("UPDATE isthmus_collections SET token = '../../x'", "the token '../../x'"),
+        ("UPDATE isthmus_collections SET shortest = 'x'", "the lengths"),
+        ("UPDATE isthmus_collections SET space = NULL", "a record in .* that was changed"),
+    ],
+)
+def test_damage_of_any_type_is_an_error_of_ours(url, path, statement, message, n_queries):
+    connection = sqlite3.connect(path)
+    connection.executescript(LOOSE + statement)
+    connection.close()
+
+    def search() -> None:
+        with open_store(url) as store:
+            store.search(QUERIES[:n_queries], k=3)
+            store.search(QUERIES[:1], k=3)
+
+    with pytest.raises(CorruptStoreError, match=message):
+        search()
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_change_counter_at_its_end_refuses_to_write(url, path, rows):
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE isthmus_collections SET change = 9223372036854775807")
+    connection.close()
+    with open_store(url) as store, pytest.raises(CorruptStoreError, match="change counter"):
+        store.upsert(rows(1))
 
 
 @pytest.mark.usefixtures("stored")

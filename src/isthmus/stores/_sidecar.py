@@ -108,7 +108,9 @@ def _recorded(connection: apsw.Connection, collection: Collection, kind: str) ->
         " WHERE collection = ? AND kind = ? AND change = ?",
         (collection.number, kind, collection.change(connection)),
     ).fetchone()
-    return None if found is None else _Record(int(found[0]), int(found[1]), str(found[2]))
+    if found is None or not all(isinstance(one, int) for one in found[:2]):
+        return None
+    return _Record(found[0], found[1], str(found[2]))
 
 
 def _read(path: Path, record: _Record) -> dict[str, npt.NDArray[np.generic]] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ import numpy as np
 from isthmus._types import FloatArray
 from isthmus.errors import CorruptStoreError, InputError, MissingCollectionError
 from isthmus.spaces import Space
+from isthmus.stores._sqlite_errors import corrupt
 from isthmus.stores._sqlite_file import SqliteFile
 from isthmus.stores._sqlite_rows import RowTable
 
@@ -60,6 +62,8 @@ class Collection:
         if found is None:
             raise _missing(file.path, name, names)
         number, token, text, fingerprint = found
+        if not isinstance(token, str) or not re.fullmatch(MARK, token):
+            raise corrupt(file.path, f"the token {token!r} of the collection {name!r}")
         recorded = _as_space(text, fingerprint, name, file.path)
         if space is not None:
             recorded.check(space, what=f"the collection {name!r} opened")
@@ -84,7 +88,9 @@ class Collection:
         ).get
         if change is None:
             raise _missing(self.path, self.name, [])
-        return int(change)
+        if not isinstance(change, int) or not 0 <= change < MAX_CHANGE:
+            raise corrupt(self.path, f"the change counter {change!r}")
+        return change
 
     def count_change(self, connection: apsw.Connection) -> None:
         """Move the change counter."""
@@ -100,6 +106,8 @@ class Collection:
             " WHERE number = ?",
             (self.number,),
         ).fetchone()
+        if found is None or not all(isinstance(length, int | float) for length in found):
+            raise corrupt(self.path, f"the lengths {found!r}")
         return cast("tuple[float, float]", found)
 
     def widen(self, connection: apsw.Connection, vectors: FloatArray) -> None:
@@ -128,6 +136,8 @@ class Collection:
         connection.execute("DELETE FROM isthmus_notes WHERE value = ''")
 
 
+MARK = "[0-9a-f]{16}"  # it becomes part of a file's name
+MAX_CHANGE = 2**63 - 1  # the largest whole number of SQLite: there is none after it
 NAMES = "SELECT name FROM isthmus_collections ORDER BY number LIMIT 10"
 
 
@@ -157,7 +167,7 @@ def _as_space(text: str, fingerprint: str, name: str, path: Path) -> Space:
         space = Space.from_json(text)
         if space.fingerprint == fingerprint:
             return space
-    except InputError as error:
+    except (InputError, TypeError) as error:
         raise _changed_space(name, path) from error
     raise _changed_space(name, path)
 

@@ -158,8 +158,23 @@ class RowTable:
         found = connection.execute(
             f"SELECT number, id FROM {self.table} ORDER BY number"  # noqa: S608 - see `table`
         ).fetchall()
+        for _, text in found:
+            if not isinstance(text, str):
+                raise self._damaged(text)
         numbers = np.array([row[0] for row in found], np.int64)
         return numbers, np.array([row[1] for row in found], object)
+
+    def verify(self, connection: apsw.Connection) -> None:
+        """Look at every row, and keep none.
+
+        Raises
+        ------
+        CorruptStoreError
+        """
+        for row in connection.execute(
+            f"SELECT id, vector, metadata, checksum FROM {self.table}"  # noqa: S608 - see `table`
+        ):
+            self._check(*row)
 
     def blocks(self, connection: apsw.Connection, *, rows: int) -> Iterator[Block]:
         """Read all rows in order of insertion, so many at a time."""
@@ -211,18 +226,29 @@ class RowTable:
         rows = cursor.fetchall()
         numbers, ids, blobs, metadata, checksums = zip(*rows, strict=True) if rows else [()] * 5
         for text, blob, fields, expected in zip(ids, blobs, metadata, checksums, strict=True):
-            if _checksum(text, blob, fields) != expected or len(blob) != 4 * self.dim:
-                raise CorruptStoreError(
-                    expected="rows as they were written",
-                    got=f"a damaged one in {self.where!r}: {text!r}",
-                    do="restore the file from a copy, or upsert that row again",
-                )
+            self._check(text, blob, fields, expected)
         vectors = np.frombuffer(b"".join(blobs), "<f4").reshape(-1, self.dim)
         return Block(
             numbers=np.array(numbers, np.int64),
             ids=list(ids),
             vectors=vectors.astype(np.float32, copy=False),
             metadata=list(metadata),
+        )
+
+    def _check(self, text: Any, blob: Any, fields: Any, expected: Any) -> None:
+        """Refuse a row that is not as it was written; damage may change even the types."""
+        try:
+            sound = _checksum(text, blob, fields) == expected and len(blob) == 4 * self.dim
+        except (AttributeError, TypeError, UnicodeEncodeError):
+            sound = False
+        if not sound:
+            raise self._damaged(text)
+
+    def _damaged(self, text: object) -> CorruptStoreError:
+        return CorruptStoreError(
+            expected="rows as they were written",
+            got=f"a damaged one in {self.where!r}: {text!r}",
+            do="restore the file from a copy, or upsert that row again",
         )
 
 

@@ -57,6 +57,7 @@ class Searcher:
         self.not_kept = ""  # why the index could not be kept beside the file
         self._resident: Resident | None = None
         self._built = False  # whether what is in memory was made anew, and not offered to be kept
+        self._verified = -1  # the change counter under which every row was checked
         self._scanned = (0, 0)  # a change counter, and how many queries were scanned under it
 
     def forget(self) -> None:
@@ -112,9 +113,20 @@ class Searcher:
         self._scanned = (change, scanned)
         return True
 
+    def _verify(self, connection: apsw.Connection) -> None:
+        """Check every row once per change counter: SQL reads rows that never come back checked.
+
+        A damaged vector would not be found, and damaged metadata would not match.
+        """
+        change = self.collection.change(connection)
+        if self._verified != change:
+            self.collection.rows.verify(connection)
+            self._verified = change
+
     def _scan(
         self, connection: apsw.Connection, queries: FloatArray, k: int, where: Mapping[str, Any]
     ) -> Hits | None:
+        self._verify(connection)
         numbers, scores = no_rows(len(queries), k)
         for row in range(len(queries)):
             found = search_nearest(
@@ -139,6 +151,7 @@ class Searcher:
         where: Mapping[str, Any],
         resident: Resident | None,
     ) -> Hits:
+        self._verify(connection)
         numbers = self.collection.rows.matching(connection, where)
         blocks = self._read(connection, numbers) if resident is None else resident.blocks(numbers)
         metric = self.collection.space.metric
@@ -184,7 +197,7 @@ class Searcher:
         make = Hnsw if self.index == "hnsw" else Exact
         index = make(vectors, metric=space.metric)
         self._resident = Resident(self.collection.change(connection), numbers, ids, index)
-        self._built = True
+        self._built, self._verified = True, self._resident.change
         return self._resident
 
     def _keep(self, file: SqliteFile, resident: Resident) -> None:
