@@ -93,7 +93,7 @@ def as_matrix(values: npt.ArrayLike, *, name: str, dim: int | None = None) -> Fl
 
 def _check_range(array: FloatArray, *, name: str) -> None:
     """Refuse numbers that float32, in which all results come, cannot hold."""
-    limit = np.finfo(np.float32).max
+    limit = float(np.finfo(np.float32).max)
     largest = max(float(array.max()), -float(array.min()))
     if largest > limit:
         raise InvalidVectorsError(
