@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isthmus.errors import InputError, ParameterError, UnknownNameError
-from isthmus.stores import resolve_url
+from isthmus.spaces import Space
+from isthmus.stores import open_store, resolve_url
 from isthmus.stores._url import StoreUrl
 
 NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
@@ -78,3 +79,20 @@ def test_a_password_is_not_shown():
         StoreUrl.parse("other://user:secret@host/db")
     assert "secret" not in str(caught.value)
     assert "other://***@host/db" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("sqlite://[x?collection=a", "a host that is none"),
+        ("sqlite:///a.db?collection=%ff", "bytes that are not text"),
+        ("sqlite:///a.db?collection=\udcff", r"\\\\udcff' with bytes that are not text"),
+        ("sqlite:///\udcff.db?collection=a", "bytes that are not text"),
+    ],
+)
+def test_what_cannot_be_split_or_is_no_text(url, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=message) as caught:
+        open_store(url, space=Space(model="m", dim=2))
+    str(caught.value).encode()
+    assert list(tmp_path.iterdir()) == []

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from isthmus.errors import InputError, UnknownNameError
 from isthmus.stores._checks import check_collection
@@ -63,12 +63,15 @@ class StoreUrl:
         ------
         InputError, UnknownNameError
         """
-        parts = urlsplit(url) if isinstance(url, str) else None
+        parts = _split(url) if isinstance(url, str) else None
         if parts is None or not parts.scheme or "://" not in url:
             raise _not_a_url(url, "no scheme", "write sqlite:///dir/file.db?collection=NAME")
         if parts.fragment:
             raise _not_a_url(url, "a '#' in it", "write it as %23")
-        pairs = parse_qsl(parts.query, keep_blank_values=True)
+        try:
+            pairs = parse_qsl(parts.query, keep_blank_values=True, errors="strict")
+        except ValueError as error:
+            raise _not_a_url(url, "bytes that are not text", "write the query as UTF-8") from error
         values = dict(pairs)
         if len(values) < len(pairs):
             raise _not_a_url(url, "the same option twice", "keep one")
@@ -115,6 +118,19 @@ class StoreUrl:
         return f"{self.scheme}://{quote(self.place)}{path}?{query}"
 
 
+def _split(url: str) -> SplitResult:
+    try:
+        url.encode()
+    except UnicodeEncodeError as error:
+        raise _not_a_url(url, "bytes that are not text", "write it as UTF-8") from error
+    try:
+        return urlsplit(url)
+    except ValueError as error:
+        raise _not_a_url(
+            url, f"a host that is none ({error})", "write [ and ] as %5B, %5D"
+        ) from error
+
+
 def _decode(text: str) -> str:
     try:
         decoded = unquote(text, errors="strict")
@@ -127,6 +143,7 @@ def _decode(text: str) -> str:
 
 def _not_a_url(url: object, got: str, do: str) -> InputError:
     shown = re.sub(r"//[^/]*@", "//***@", str(url))  # never show a password
+    shown = shown.encode(errors="backslashreplace").decode()
     return InputError(
         expected="a store URL such as sqlite:///dir/file.db?collection=NAME",
         got=f"{shown!r} with {got}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from pathlib import Path
 from types import MappingProxyType
 
@@ -11,7 +12,15 @@ from isthmus.spaces import Space
 from isthmus.stores._url import StoreUrl
 from isthmus.stores.base import Store
 
-__all__ = ["STORES", "open_store", "resolve_url", "schemes", "store_class"]
+__all__ = [
+    "STORES",
+    "open_store",
+    "place_of",
+    "resolve_url",
+    "scheme_of",
+    "schemes",
+    "store_class",
+]
 
 # One line per store: scheme, module:class. Modules are imported when the scheme is used, so that a
 # database's client is needed only by those who use it.
@@ -73,6 +82,31 @@ def open_store(url: str, *, space: Space | None = None) -> Store:
     0
     """
     return store_class(StoreUrl.parse(url).scheme).open(url, space=space)
+
+
+def scheme_of(url: str) -> str:
+    """Return the scheme of a store URL, after checking the whole of it.
+
+    Examples
+    --------
+    >>> scheme_of("sqlite:///one.db?collection=docs")
+    'sqlite'
+    """
+    return StoreUrl.parse(url).scheme
+
+
+def place_of(url: str, folder: Path | str) -> str:
+    """Return what tells one collection from another, however its URL is spelt.
+
+    Examples
+    --------
+    >>> spelt = [f"sqlite:///{path}?collection=docs" for path in ("one.db", "./x/../one.db")]
+    >>> len({place_of(url, "/data") for url in spelt})
+    1
+    """
+    parsed = StoreUrl.parse(url).relative_to(folder)
+    path = os.path.realpath(parsed.path) if parsed.path else ""
+    return str(StoreUrl(parsed.scheme, parsed.place, path, parsed.collection))
 
 
 def resolve_url(url: str, folder: Path | str) -> str:
