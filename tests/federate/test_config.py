@@ -7,7 +7,9 @@ import pytest
 
 from isthmus import bridge as bridge_room
 from isthmus.errors import (
+    ArtifactError,
     ConfigError,
+    FileError,
     InputError,
     MissingCollectionError,
     MissingFileError,
@@ -140,6 +142,9 @@ def test_the_hub_may_be_a_space_without_a_store(write, doubles, tmp_path):
         ("k = 10\n" + TWO, r"k: a field that is not known"),
         ('weight = "much"\n' + TWO, r"weight: Input should be a valid number"),
         ("weight = 1.5\n" + TWO, r"weight: Input should be less than or equal to 1"),
+        ("x = " + "[" * 100_000, r"TOML in federation.toml; got values inside values, too deep"),
+        (f"depth = {'9' * 5_000}\n" + TWO, r"TOML in federation.toml; got Exceeds the limit"),
+        (f"remember = {10**18}\n" + TWO, r"remember: Input should be less than or equal to"),
         ("weight = nan\n" + TWO, r"weight: Input should be"),
         ("depth = 0\n" + TWO, r"depth: Input should be greater than or equal to 1"),
         (TWO.replace('"two"', '""'), r"stores.2.name: String should have at least 1 character"),
@@ -157,12 +162,21 @@ def test_what_is_wrong_is_named_with_its_place(write, text, message):
 def test_bytes_that_are_not_text(tmp_path):
     path = tmp_path / "federation.toml"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ConfigError, match=r"TOML in federation.toml; got bytes that are not UTF-8"):
+    with pytest.raises(
+        ConfigError, match=r"federation's file; got bytes that are not UTF-8 in federation.toml"
+    ):
         config.read(path)
 
 
 def test_no_file(tmp_path):
-    for path in (tmp_path / "none.toml", tmp_path):
+    (tmp_path / "file").touch()
+    for path in (
+        tmp_path / "none.toml",
+        tmp_path,
+        tmp_path / "file" / "federation.toml",
+        tmp_path / "a\0b",
+        tmp_path / ("n" * 5_000),
+    ):
         with pytest.raises(MissingFileError, match="a federation's file; got no file at"):
             Federation.load(path)
 
@@ -200,3 +214,47 @@ def test_scores_do_not_depend_on_the_file(write, queries, stores, doubles):
     )
     by_file = Federation.load(write(TWO))
     np.testing.assert_array_equal(by_hand.search(queries).scores, by_file.search(queries).scores)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "double:///./one.db?collection=docs",
+        "double:///dir/../one.db?collection=docs",
+        "double:///one%2Edb?collection=docs&index=hnsw",
+        "double:///link.db?collection=docs",
+    ],
+)
+def test_one_collection_under_two_spellings_is_refused(write, tmp_path, url):
+    (tmp_path / "link.db").symlink_to(tmp_path / "one.db")
+    path = write(TWO.replace("double:///dir/two.db?collection=docs", url))
+    with pytest.raises(ConfigError, match=r"more than one store: 'one' and 'two' are the same"):
+        config.read(path)
+    config.read(write(TWO.replace("dir/two.db?collection=docs", "one.db?collection=other")))
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize("name", [".", "binary", "nul\\u0000", "n" * 5_000, "binary/x"])
+def test_a_hub_space_that_cannot_be_read(write, tmp_path, name):
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\0")
+    text = f'hub_space = "{name}"\n' + TWO.replace('hub = "one"', "")
+    with pytest.raises((ConfigError, MissingFileError), match="the hub's space"):
+        Federation.load(write(text))
+
+
+@pytest.mark.parametrize("name", [".", "binary", "nul\\u0000", "n" * 5_000, "binary/x"])
+def test_a_bridge_that_cannot_be_read(write, tmp_path, doubles, name):
+    from isthmus.stores import open_store
+
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\0")
+    for store, space in (("one.db", doubles.HUB), ("two.db", doubles.SPOKE)):
+        open_store(f"sqlite:///{tmp_path}/{store}?collection=docs", space=space).close()
+    text = TWO.replace("double", "sqlite").replace("dir/", "").replace("bridges/there", name)
+    with pytest.raises((FileError, ArtifactError), match="bridge"):
+        Federation.load(write(text))
+
+
+@pytest.mark.parametrize("url", ["sqlite://[x?collection=a", "sqlite:///a.db?collection=%ff"])
+def test_a_url_that_is_none(write, url):
+    with pytest.raises(InputError, match="a store URL such as"):
+        config.read(write(TWO.replace("double:///one.db?collection=docs", url)))

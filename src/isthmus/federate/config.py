@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from isthmus.errors import ConfigError, MissingFileError
+from isthmus.errors import ConfigError, IsthmusError, MissingFileError
 from isthmus.federate.source import Source
 from isthmus.spaces import Space
 
@@ -63,15 +63,16 @@ class FederationConfig(_Strict):
     weight: float | None = Field(None, ge=0, le=1, description="Share of the native similarity.")
     depth: int | None = Field(None, ge=1, description="Candidates from each store.")
     dedup: str = Field("none", description="none, or id: the same id is one document.")
-    remember: int = Field(16_384, ge=0, description="Mapped candidates kept per source and space.")
+    remember: int = Field(
+        16_384, ge=0, le=2**24, description="Mapped candidates kept per source and space."
+    )
 
     @model_validator(mode="after")
     def _check_stores(self) -> Self:
-        for what in ("name", "url"):
-            values = [getattr(store, what) for store in self.stores]
-            repeated = sorted({value for value in values if values.count(value) > 1})
-            if repeated:
-                raise ValueError(f"{what} {repeated[0]!r} stands in more than one store")
+        names = [store.name for store in self.stores]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"name {repeated[0]!r} stands in more than one store")
         return self
 
     @model_validator(mode="after")
@@ -98,23 +99,55 @@ def read(path: Path) -> FederationConfig:
     ConfigError
         Not TOML, or not what it must say; each fault with its place.
     """
+    text = _read_text(path, what="a federation's file", field="the path")
     try:
-        text = path.read_text(encoding="utf-8")
-    except (FileNotFoundError, IsADirectoryError) as error:
-        raise MissingFileError(
-            expected="a federation's file", got=f"no file at {str(path)!r}", do="check the path"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise _not_toml(path, "bytes that are not UTF-8") from error
-    try:
-        return FederationConfig.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+        fields = tomllib.loads(text)
+    except ValueError as error:  # not TOML, or a number of thousands of digits
         raise _not_toml(path, str(error)) from error
+    except RecursionError as error:
+        raise _not_toml(path, "values inside values, too deep to read") from error
+    try:
+        config = FederationConfig.model_validate(fields)
     except ValidationError as error:
         raise ConfigError(
             expected=f"a federation in {path.name}",
             got="; ".join(_explain(dict(fault)) for fault in error.errors()),
             do="see docs/federation.md for the fields",
+        ) from error
+    _check_places(config, path)
+    return config
+
+
+def _check_places(config: FederationConfig, path: Path) -> None:
+    """Refuse one collection in two stores: every hit would come twice."""
+    from isthmus.stores.registry import place_of
+
+    seen: dict[str, StoreConfig] = {}
+    for store in config.stores:
+        first = seen.setdefault(place_of(store.url, path.parent), store)
+        if first is not store:
+            raise ConfigError(
+                expected=f"a collection of its own for each store in {path.name}",
+                got=f"url {store.url!r} stands in more than one store: {first.name!r} and "
+                f"{store.name!r} are the same collection",
+                do="leave one of them out",
+            )
+
+
+def _read_text(path: Path, *, what: str, field: str) -> str:
+    """Read a file of text that the user named."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            expected=f"text as {what}",
+            got=f"bytes that are not UTF-8 in {path.name}",
+            do="fix the file",
+        ) from error
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise MissingFileError(
+            expected=what, got=f"no file at {str(path)[:300]!r} ({reason})", do=f"check {field}"
         ) from error
 
 
@@ -181,9 +214,18 @@ class _Bridges:
 
         if folder is None:
             return None
-        path = (self._base / folder).resolve()
+        try:
+            path = (self._base / folder).resolve()
+            bridge = self._by_folder.get(path) or Bridge.load(path)
+        except IsthmusError:
+            raise
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            raise MissingFileError(
+                expected="the folder of a bridge",
+                got=f"{folder[:300]!r} ({error})"[:400],
+                do="check bridge_to and bridge_from",
+            ) from error
         if path not in self._by_folder:
-            bridge = Bridge.load(path)
             self._by_folder[path] = self._by_hash.setdefault(bridge.hash, bridge)
         return self._by_folder[path]
 
@@ -194,9 +236,4 @@ def _hub_space(config: FederationConfig, sources: Sequence[Source], base: Path) 
     if isinstance(config.hub_space, dict):
         return Space.from_dict(config.hub_space)
     path = base / str(config.hub_space)
-    try:
-        return Space.from_json(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise MissingFileError(
-            expected="the hub's space", got=f"no file at {str(path)!r}", do="check hub_space"
-        ) from error
+    return Space.from_json(_read_text(path, what="the hub's space", field="hub_space"))
