@@ -378,6 +378,25 @@ def test_store_errors(cli, files, tmp_path: Path):
     assert cli("store", "info", "sqlight:///x.db?collection=a", "--json").code == 23
 
 
+def test_store_add_refuses_what_does_not_last(cli, files):
+    ran = cli("store", "add", "memory://x?collection=a", files.one, "--json")
+    assert (ran.code, ran.error["kind"]) == (27, "UnsupportedOperationError")
+    assert "what a memory store holds ends with the process" in ran.error["got"]
+
+
+def test_store_add_notes_vectors_of_another_origin(cli, files, tmp_path: Path):
+    cli("apply", files.back, files.two, "--out", tmp_path / "mapped.npz")
+    url = f"sqlite:///{tmp_path}/mixed.db?collection=docs"
+    assert cli("store", "add", url, files.one, "--json").envelope["warnings"] == []
+    assert "bridged from" not in cli("store", "info", url).out
+    (note,) = cli("store", "add", url, tmp_path / "mapped.npz", "--json").envelope["warnings"]
+    assert "the vectors are mapped by bridge" in note
+    assert "the collection was made for native ones" in note
+    url = f"sqlite:///{tmp_path}/mapped.db?collection=docs"
+    assert cli("store", "add", url, tmp_path / "mapped.npz", "--json").envelope["warnings"] == []
+    assert "bridged from" in cli("store", "info", url).out
+
+
 @pytest.mark.parametrize("ending", ["trec", "jsonl", "csv"])
 def test_search_writes_a_run(cli, federation, files, tmp_path: Path, ending):
     out = tmp_path / f"run.{ending}"

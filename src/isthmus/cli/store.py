@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from isthmus.cli.options import Json, Quiet, Seed
 from isthmus.cli.output import Output, facts
+from isthmus.errors import UnsupportedOperationError
+
+if TYPE_CHECKING:
+    from isthmus.spaces import Space
 
 __all__ = ["store_add", "store_info"]
 
@@ -45,9 +49,12 @@ def store_add(
     from isthmus.workflows._opening import open_vectors
 
     output = Output("store add", as_json=as_json, quiet=quiet)
+    _check_lasting(url)
     opened = open_vectors(vectors)
     with open_store(url, space=opened.space) as store:
         before = store.count()
+        if before and opened.space.bridged_from != store.space.bridged_from:
+            output.warn(_mixed(opened.space, store.space))
         batches = opened.iter_batches(BATCH_ROWS)
         for batch in output.track(batches, "writing", -(-len(opened) // BATCH_ROWS)):
             store.upsert(batch)
@@ -55,6 +62,32 @@ def store_add(
         shown = store.url
     output.say(f"{len(opened):,} rows written, {after - before:,} of them new: {shown}")
     output.done({"url": shown, "written": len(opened), "new": after - before, "count": after})
+
+
+def _check_lasting(url: str) -> None:
+    """Refuse a store that is gone when the command ends."""
+    from isthmus.stores.registry import STORES, scheme_of, store_class
+
+    scheme = scheme_of(url)
+    if not store_class(scheme).capabilities.persistent:
+        lasting = [name for name in STORES if store_class(name).capabilities.persistent]
+        raise UnsupportedOperationError(
+            expected="a store that lasts longer than this command",
+            got=f"{url!r}: what a {scheme} store holds ends with the process",
+            do=f"write to another kind of store: {', '.join(lasting)}",
+        )
+
+
+def _mixed(added: Space, there: Space) -> str:
+    """Say that mapped and native vectors will lie side by side."""
+
+    def origin(space: Space) -> str:
+        return f"mapped by bridge {space.bridged_from[:16]}" if space.bridged_from else "native"
+
+    return (
+        f"the vectors are {origin(added)}, the collection was made for {origin(there)} ones: they "
+        "lie side by side and nothing tells them apart; a collection of its own keeps them apart"
+    )
 
 
 def store_info(url: Url, *, as_json: Json = False, quiet: Quiet = False, seed: Seed = 0) -> None:
@@ -76,6 +109,7 @@ def store_info(url: Url, *, as_json: Json = False, quiet: Quiet = False, seed: S
                 ("rows", f"{told['count']:,}"),
                 ("space", str(space)),
                 ("fingerprint", str(told["fingerprint"])[:16]),
+                *([("bridged from", space.bridged_from)] if space.bridged_from else []),
                 ("metrics", ", ".join(able["metrics"])),
                 ("exact search", "yes" if able["exact_search"] else "no"),
                 ("reads back exactly", "yes" if able["exact_read_back"] else "no"),
