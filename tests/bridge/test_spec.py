@@ -10,6 +10,7 @@ import pytest
 import isthmus.bridge
 from isthmus.bridge.manifest import Manifest
 from isthmus.bridge.reading import LIMITS
+from isthmus.maps import names
 
 SPEC = (Path(isthmus.bridge.__file__).parent / "SPEC.md").read_text()
 DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "BOOL": "?"}
@@ -41,10 +42,11 @@ def carry(rows, tensors, method):
         return (x - t["inner.mean_source"]) @ t["inner.source_directions"]
     else:
         mapped = x @ t["inner.weight"] + t["inner.bias"]
-    return (mapped + t["target.1.mean"]) * t["target.0.length"]
+    mapped = (mapped + t["target.1.mean"]) * t["target.0.length"]
+    return mapped / np.linalg.norm(mapped, axis=1, keepdims=True)  # the target is normalized
 
 
-@pytest.mark.parametrize("method", ["procrustes", "low_rank", "ridge", "cca"])
+@pytest.mark.parametrize("method", ["procrustes", "low_rank", "procrustes_ridge", "ridge", "cca"])
 def test_a_foreign_reader_gets_the_same_numbers(planted, fitted, tmp_path, method):
     bridge = fitted(method)
     bridge.save(tmp_path / "b")
@@ -81,6 +83,11 @@ def test_a_foreign_reader_gets_the_same_scope_and_scores(planted, bridge):
 def test_every_field_of_the_manifest_is_in_the_specification():
     for name in Manifest.model_fields:
         assert f"`{name}`" in SPEC, name
+
+
+def test_every_map_is_in_the_specification():
+    for name in names():
+        assert f"| `{name}` |" in SPEC, name
 
 
 def test_the_limits_of_the_specification_are_those_of_the_reader():

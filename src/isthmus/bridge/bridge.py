@@ -141,6 +141,8 @@ class Bridge:
             scope=parts.scope,
             provenance=Provenance.now(
                 seed=seed,
+                purpose=purpose,
+                min_retention=min_retention,
                 n_pairs=len(pairs),
                 source_kind=pairs.source_space.kind,
                 target_kind=pairs.target_space.kind,

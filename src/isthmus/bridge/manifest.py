@@ -133,6 +133,8 @@ class ProvenanceRecord(_Record):
     n_pairs: Count
     source_kind: str
     target_kind: str
+    purpose: Literal["search", "score"]
+    min_retention: Annotated[float, Field(gt=0, le=1)]
     weighted: bool
     candidates: list[dict[str, Any]]
     libraries: dict[str, str]

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from isthmus._types import IdArray, IntArray
+from isthmus.bridge.judgement import MIN_RETENTION
+from isthmus.bridge.rule import Purpose
 
 __all__ = ["Provenance", "hash_ids", "hash_pairs"]
 
@@ -35,6 +37,10 @@ class Provenance:
         Pairs that the map was fitted on.
     source_kind, target_kind : str
         ``query`` or ``passage``: kinds of the paired rows.
+    purpose : {"search", "score"}, default "search"
+        What the mapped rows were to be for.
+    min_retention : float, default 0.5
+        The preservation target that the verdict was given by.
     paired : bool, default True
         False for maps that were fitted on pseudo pairs.
     weighted : bool, default False
@@ -64,6 +70,8 @@ class Provenance:
     n_pairs: int
     source_kind: str
     target_kind: str
+    purpose: Purpose = "search"
+    min_retention: float = MIN_RETENTION
     paired: bool = True
     weighted: bool = False
     strategy: str = "as given"
