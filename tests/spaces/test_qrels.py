@@ -59,6 +59,9 @@ def test_a_file_without_header(tmp_path):
         (b"q\ta\n", CorruptFileError, r"'q\\ta' in line 1"),
         (b"query-id\tcorpus-id\tscore\nq\ta\tmany\n", CorruptFileError, "in line 2"),
         (b"q\ta\tnan\n", CorruptFileError, "in line 1"),
+        (b"q\ta\t1\nq\tb\t1e39\n", CorruptFileError, r"'q.tsv'; got 'q\\tb\\t1e39' in line 2"),
+        (b"q\ta\t-1e39\n", CorruptFileError, "in line 1"),
+        (b"q\ta\t1_0\n", CorruptFileError, "in line 1"),
         (b"q a 1\n", CorruptFileError, "between tabs in 'q.tsv'; got 'q a 1' in line 1"),
         (b"", CorruptFileError, "no line of judgements"),
         (b"query-id\tcorpus-id\tscore\n", CorruptFileError, "no line of judgements"),
@@ -72,6 +75,15 @@ def test_a_broken_file(tmp_path, content, error, message):
     path.write_bytes(content)
     with pytest.raises(error, match=message):
         Qrels.load(path)
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\x0b", "\x0c", "\x85", "\x1c"])
+def test_only_a_newline_ends_a_line(tmp_path, mark):
+    path = tmp_path / "q.tsv"
+    path.write_text(f"q{mark}\ta{mark}b\t1\nr\tc\t2\n", encoding="utf-8")
+    qrels = Qrels.load(path)
+    assert qrels.query_ids.tolist() == [f"q{mark}", "r"]
+    assert qrels.document_ids.tolist() == [f"a{mark}b", "c"]
 
 
 def test_no_file(tmp_path):

@@ -22,6 +22,7 @@ from isthmus.spaces.ids import as_ids
 
 __all__ = ["Qrels"]
 
+LARGEST = float(np.finfo(np.float32).max)
 HEADER = ("query-id", "corpus-id", "score")
 
 
@@ -171,7 +172,8 @@ class Qrels:
                 expected=f"judgements at {str(path)!r}", got="nothing there", do="check the path"
             )
         try:
-            lines = path.read_text(encoding="utf-8-sig").splitlines()
+            with path.open(encoding="utf-8-sig") as stream:  # ends lines at newlines and no other
+                lines = [line.removesuffix("\n") for line in stream]
         except UnicodeDecodeError as error:
             raise _broken(path, "a file that is not UTF-8 text") from error
         first = 1 if lines and tuple(lines[0].split("\t")) == HEADER else 0
@@ -191,13 +193,13 @@ class Qrels:
 
 
 def _parse(line: str, path: Path, number: int) -> tuple[str, str, float]:
-    """Read one line; a score that is no finite number is refused."""
+    """Read one line; a score that is no number, or that float32 cannot hold, is refused."""
     cells = line.split("\t")
-    try:
-        score = float(cells[2]) if len(cells) == 3 else float("nan")
+    try:  # Python reads 1_0 as 10
+        score = float(cells[2]) if len(cells) == 3 and "_" not in cells[2] else float("nan")
     except ValueError:
         score = float("nan")
-    if not np.isfinite(score):
+    if not abs(score) <= LARGEST:
         raise _broken(path, f"{line[:80]!r} in line {number}")
     return cells[0], cells[1], score
 
