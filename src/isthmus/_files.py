@@ -164,6 +164,7 @@ def check_file_writable(path: Path) -> None:
     WriteFailedError
         A folder stands there, or its own folder is missing or takes no file.
     """
+    _check_name(path)
     if path.is_dir():
         raise WriteFailedError(
             expected=f"{path.name!r} as a file to write", got="a folder", do="name a file in it"
@@ -187,6 +188,7 @@ def check_folder_writable(path: Path) -> None:
     WriteFailedError
         What stands above it is a file, or a folder that takes nothing.
     """
+    _check_name(path)
     above = next((one for one in path.absolute().parents if one.exists()), path.parent)
     if not above.is_dir():
         raise WriteFailedError(
@@ -195,6 +197,14 @@ def check_folder_writable(path: Path) -> None:
             do="write somewhere else",
         )
     _probe(above, path)
+
+
+def _check_name(path: Path) -> None:
+    """Refuse a path that the file system cannot even look up: a name too long."""
+    try:
+        path.exists()
+    except OSError as error:
+        raise _failed(path, error) from error
 
 
 def _probe(folder: Path, path: Path) -> None:

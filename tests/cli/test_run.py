@@ -147,6 +147,94 @@ def test_a_closed_pipe_is_no_error(files, extra):
     assert (running.returncode, said) == (0, b"")
 
 
+def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m isthmus {line}"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "out", "err"),
+    [
+        ("info {bridge} >&-", 0, "", ""),
+        ("info {bridge} --json >&-", 0, "", ""),
+        ("info {bridge} >&- 2>&-", 0, "", ""),
+        ("info nope 2>&-", 41, "", ""),
+        ("info nope 2>/dev/full", 41, "", ""),
+        ("info nope --json >&-", 41, "", ""),
+        ("info {bridge} >/dev/full", 44, "", "stdout; got No space left on device"),
+        ("info {bridge} --json >/dev/full", 44, "", "stdout; got No space left on device"),
+        ("--help >/dev/full", 44, "", "stdout; got No space left on device"),
+        ("info nope --json >/dev/full", 41, "", "got no such file"),
+    ],
+)
+def test_streams_that_take_nothing(files, line, code, out, err):
+    ran = shell(line.format(bridge=files.bridge), files.folder)
+    assert (ran.returncode, ran.stdout) == (code, out)
+    assert "Traceback" not in ran.stderr
+    assert err in ran.stderr
+    assert bool(ran.stderr) == bool(err)
+
+
+WRITING = """
+import sys, time
+from pathlib import Path
+import isthmus.workflows
+from isthmus._files import atomic_path
+def wait(*_, **__):
+    with atomic_path(Path("out")) as temporary:
+        temporary.write_text("half")
+        sys.stderr.write("waiting\\n"); sys.stderr.flush()
+        time.sleep(60)
+isthmus.workflows.inspect = wait
+from isthmus.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_that_ends_it_leaves_no_temporary_file(tmp_path: Path, name, code):
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITING, "inspect", "a.npz"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    ) as running:
+        assert running.stderr is not None
+        assert running.stderr.readline() == "waiting\n"
+        assert len(list(tmp_path.iterdir())) == 1
+        running.send_signal(getattr(signal, name))
+        out, err = running.communicate(timeout=60)
+    assert (running.returncode, out) == (code, "")
+    assert err == f"isthmus: ended by the signal {name}\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        (("inspect", "LONG.npz"), "MissingFileError"),
+        (("info", "LONG"), "MissingFileError"),
+        (("fit", "LONG.npz", "LONG.npz", "--out", "b"), "MissingFileError"),
+        (("fit", "LONG.npz", "LONG.npz", "--out", "LONG"), "WriteFailedError"),
+        (("evaluate", "LONG", "LONG.npz", "LONG.npz"), "MissingFileError"),
+        (("apply", "LONG", "LONG.npz", "--out", "o.npz"), "MissingFileError"),
+        (("search", "LONG.toml", "--query-vectors", "LONG.npz"), "MissingFileError"),
+        (("store", "info", "sqlite:///LONG.db?collection=c"), "MissingFileError"),
+    ],
+)
+def test_a_name_longer_than_a_file_can_have(cli, tmp_path: Path, monkeypatch, arguments, kind):
+    monkeypatch.chdir(tmp_path)
+    ran = cli(*(one.replace("LONG", "x" * 300) for one in arguments), "--json")
+    assert (ran.error["kind"], ran.code) == (kind, getattr(errors, kind).exit_code)
+
+
 def test_what_a_file_holds_cannot_speak_to_the_terminal(cli, tmp_path: Path):
     ran = cli("inspect", tmp_path / "\x1b[31mred.npz")
     assert ran.code == 41

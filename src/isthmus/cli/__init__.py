@@ -14,6 +14,7 @@ def main() -> None:
 
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # while the libraries were still loading
-        sys.stderr.write("isthmus: interrupted\n")
+        if sys.stderr is not None:
+            sys.stderr.write("isthmus: interrupted\n")
         code = 130
     raise SystemExit(code)

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
 import traceback
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
+from isthmus.cli.streams import Terminated, complain, drop
 from isthmus.cli.text import one_line
-from isthmus.errors import IsthmusError
+from isthmus.errors import FileError, IsthmusError, MissingFileError
 
-__all__ = ["INTERRUPTED", "TRACEBACK", "UNEXPECTED", "USAGE", "Failure", "describe", "report"]
+__all__ = [
+    "INTERRUPTED",
+    "SIGNAL",
+    "TRACEBACK",
+    "UNEXPECTED",
+    "USAGE",
+    "Failure",
+    "describe",
+    "report",
+]
 
 UNEXPECTED = 1
 """Exit code of a failure that is not one of Isthmus's own errors."""
@@ -20,7 +32,10 @@ USAGE = 2
 """Exit code of a command line that cannot be read."""
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it: 128 and the number of the signal."""
+"""Exit code after Ctrl-C: `SIGNAL` and the number of SIGINT."""
+
+SIGNAL = 128
+"""Exit code after a signal, as shells have it: this and the number of the signal."""
 
 TRACEBACK = "ISTHMUS_TRACEBACK"
 """Environment variable: set to 1, the traceback is printed too."""
@@ -51,6 +66,8 @@ def describe(error: BaseException, *, command: str = "") -> Failure:
     >>> describe(RuntimeError("no disk")).got
     'RuntimeError: no disk'
     """
+    if isinstance(error, OSError) and error.filename is not None:
+        error = _of_file(error)
     notes = "; ".join(one_line(note) for note in getattr(error, "__notes__", ()))
     where = f" ({notes})" if notes else ""
     if isinstance(error, IsthmusError):
@@ -60,6 +77,10 @@ def describe(error: BaseException, *, command: str = "") -> Failure:
             got=one_line(error.got) + where,
             do=one_line(error.do),
             exit_code=error.exit_code,
+        )
+    if isinstance(error, Terminated):
+        return Failure(
+            "Terminated", "to finish", f"the signal {error}", "run it again", SIGNAL + error.number
         )
     if isinstance(error, KeyboardInterrupt):
         return Failure(
@@ -84,22 +105,46 @@ def describe(error: BaseException, *, command: str = "") -> Failure:
     )
 
 
+def _of_file(error: OSError) -> OSError:
+    """Put what the file system says of a path into our words; a path too long names no file."""
+    if isinstance(error, IsthmusError):
+        return error
+    missing = error.errno in {errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+    return (MissingFileError if missing else FileError)(
+        expected=f"to use {Path(os.fsdecode(error.filename)).name[:80]!r}",
+        got=error.strerror or str(error),
+        do="check the path" if missing else "check the permission",
+    )
+
+
 def report(error: BaseException, *, as_json: bool, command: str = "") -> int:
-    """Say a failure and return its exit code."""
+    """Say a failure and return its exit code, even where nothing can be said."""
     failure = describe(error, command=command)
     if os.environ.get(TRACEBACK, "") not in ("", "0"):
-        traceback.print_exception(error)
-    if as_json:
-        envelope = {"ok": False, "error": asdict(failure)}
-        sys.stdout.write(json.dumps(envelope, ensure_ascii=False) + "\n")
-    elif failure.exit_code == INTERRUPTED:
-        sys.stderr.write("isthmus: interrupted\n")
+        complain("".join(traceback.format_exception(error)))
+    said = f"isthmus: expected {failure.expected}; got {failure.got}\n  do: {failure.do}\n"
+    if failure.exit_code == INTERRUPTED:
+        said = "isthmus: interrupted\n"
+    elif failure.exit_code > SIGNAL:
+        said = f"isthmus: ended by {failure.got}\n"
     elif failure.exit_code == UNEXPECTED:
-        sys.stderr.write(f"isthmus: unexpected {failure.got} ({failure.do})\n")
+        said = f"isthmus: unexpected {failure.got} ({failure.do})\n"
     elif failure.exit_code == USAGE:
-        sys.stderr.write(f"isthmus: {failure.got}\n  do: {failure.do}\n")
-    else:
-        sys.stderr.write(
-            f"isthmus: expected {failure.expected}; got {failure.got}\n  do: {failure.do}\n"
-        )
+        said = f"isthmus: {failure.got}\n  do: {failure.do}\n"
+    _tell(said, json.dumps({"ok": False, "error": asdict(failure)}, ensure_ascii=False), as_json)
     return failure.exit_code
+
+
+def _tell(said: str, envelope: str, as_json: bool) -> None:  # noqa: FBT001 - of one caller
+    """Say it where it is looked for, or else on stderr."""
+    try:
+        if as_json:
+            sys.stdout.write(envelope + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop(sys.stdout)
+    except OSError:
+        drop(sys.stdout)
+        as_json = False
+    if not as_json:
+        complain(said)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import math
-import os
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isthmus._progress import Track, silent, track
+from isthmus.cli.streams import complain
 from isthmus.cli.text import one_line, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["Output", "drop_stdout", "plain"]
+__all__ = ["Output", "plain"]
 
 
 class Output:
@@ -53,7 +53,7 @@ class Output:
         """Say what the user should know: on stderr, or in the envelope."""
         self._warnings.append(one_line(text))
         if not (self.quiet or self.as_json):
-            sys.stderr.write(f"note: {one_line(text)}\n")
+            complain(f"note: {one_line(text)}\n")
 
     def say(self, *lines: str) -> None:
         """Say what was done; nothing with ``--quiet`` or ``--json``."""
@@ -140,8 +140,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-def drop_stdout() -> None:
-    """Let what is still to be written go nowhere: the reader has closed the pipe."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -53,7 +53,8 @@ envelope on stdout, and the exit code of its class.
 ERRORS_TAIL = f"""
 Other exit codes: 0, done, also where a verdict is less than one hoped for; {UNEXPECTED}, an error
 that is not one of these, in one line; {USAGE}, a command line that cannot be read (`UsageError`);
-{INTERRUPTED}, interrupted by Ctrl-C (`Interrupted`). Set `{TRACEBACK}=1` to see the traceback of
+{INTERRUPTED}, interrupted by Ctrl-C (`Interrupted`); 143 and 129, ended by SIGTERM and SIGHUP
+(`Terminated`). Set `{TRACEBACK}=1` to see the traceback of
 any of them.
 """
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Sequence
 
 from isthmus.cli.failures import INTERRUPTED, report
-from isthmus.cli.output import drop_stdout
+from isthmus.cli.streams import Terminated, drop, ended_by_signals, open_closed
+from isthmus.errors import WriteFailedError
 
 __all__ = ["run"]
+
+TAKES_NOTHING = {errno.ENOSPC, errno.EBADF, errno.EIO, errno.EFBIG, errno.EDQUOT}
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -24,21 +28,21 @@ def run(arguments: Sequence[str]) -> int:
     int
         0, or the exit code of the error's class (docs/errors.md).
     """
-    try:
-        code = _run(arguments)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader has seen enough
-        drop_stdout()
-        return 0
-    except SystemExit as stop:  # what the library that reads the options makes of a closed pipe
-        if not isinstance(stop.__context__, BrokenPipeError):
-            raise
-        drop_stdout()
-        return 0
-    return code
+    open_closed()
+    with ended_by_signals() as came:
+        try:
+            return _run(arguments, came)
+        except BrokenPipeError:  # the reader has seen enough
+            drop(sys.stdout)
+            return 0
+        except SystemExit as stop:  # what the library that reads the options makes of it
+            if not isinstance(stop.__context__, BrokenPipeError):
+                raise
+            drop(sys.stdout)
+            return 0
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _run(arguments: Sequence[str], came: Sequence[int]) -> int:
     """Run a command; report what it raises, but for a closed pipe."""
     as_json, command = "--json" in arguments, _name(arguments)
     try:
@@ -49,10 +53,24 @@ def _run(arguments: Sequence[str]) -> int:
     except BrokenPipeError:
         raise
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - all of them end here
-        return report(error, as_json=as_json, command=command)
-    if code == INTERRUPTED:
-        return report(KeyboardInterrupt(), as_json=as_json, command=command)
+        told = _of_stdout(error)
+        return report(told, as_json=as_json and told is error, command=command)
+    if code == INTERRUPTED:  # what that library makes of an interrupt
+        stop = Terminated(came[0]) if came else KeyboardInterrupt()
+        return report(stop, as_json=as_json, command=command)
     return code if isinstance(code, int) else 0
+
+
+def _of_stdout(error: BaseException) -> BaseException:
+    """Say so where it is stdout that takes nothing: all else that is written has a name."""
+    if not isinstance(error, OSError) or error.filename or error.errno not in TAKES_NOTHING:
+        return error
+    drop(sys.stdout)
+    return WriteFailedError(
+        expected="to write the result to stdout",
+        got=error.strerror or str(error),
+        do="send it to a place that takes it",
+    )
 
 
 def _name(arguments: Sequence[str]) -> str:
