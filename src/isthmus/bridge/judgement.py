@@ -12,7 +12,8 @@ __all__ = ["FEWEST_PAIRS", "MIN_RETENTION", "judge", "judge_too_few"]
 
 # Below this, ten folds hold out one or two pairs each and no interval means anything.
 FEWEST_PAIRS = 20
-# At half of the native top 10, queries keep about .8 of the native nDCG@10 (benchmarks/honesty.py).
+# At .5 to .6 on documents, mapped queries keep .75 to .86 of the native nDCG@10: docs/numbers.md,
+# benchmarks/query_mapping.py with 500 and 1,000 pairs.
 MIN_RETENTION = 0.5
 # More pairs than this many times what is there are not "a few more": embed again.
 MOST_TIMES = 20
