@@ -84,7 +84,7 @@ def measure(arguments: argparse.Namespace, folder: Path, which: str) -> dict[str
     """Run one side in a process of its own, so that its peak memory is its own."""
     command = [sys.executable, __file__, "--run", which, "--folder", str(folder)]
     command += ["--dtype", arguments.dtype, "--rows", str(arguments.rows)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     result: dict[str, object] = json.loads(done.stdout)
     for written in folder.glob(f"{which}.*"):
         written.unlink()
