@@ -109,7 +109,10 @@ class DoubleBridge:
 
     def transform(self, rows):
         self.rows.append(len(rows))
-        return np.stack([row @ self.weight for row in np.asarray(rows, dtype=np.float32)])
+        landed = np.stack([row @ self.weight for row in np.asarray(rows, dtype=np.float32)])
+        if self.target.normalized:  # as Bridge.transform does
+            landed /= np.linalg.norm(landed, axis=1, keepdims=True)
+        return landed
 
     @property
     def rows(self):
