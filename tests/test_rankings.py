@@ -152,3 +152,9 @@ def make_one(query: str, columns: int = 1) -> Ranking:
     ids = np.full((1, columns), "d")
     scores = np.full((1, columns), 0.5, np.float32)
     return Ranking(np.array([query]), ids, scores, ids, ids, scores, scores)
+
+
+def test_the_repr_is_one_line(ranking):
+    assert repr(ranking) == "Ranking(2 queries x 2, stores 'a', 'b')"
+    many = Ranking.concatenate([ranking] * 1_000)
+    assert repr(many) == "Ranking(2,000 queries x 2, stores 'a', 'b')"

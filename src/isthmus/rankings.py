@@ -91,6 +91,11 @@ class Ranking:
                 expected=f"{len(self.ids)} query ids", got=f"{len(self.query_ids)}", do="give each"
             )
 
+    def __repr__(self) -> str:
+        """Say how many answers there are and from where; the arrays may be long."""
+        stores = [repr(str(name)) for name in np.unique(self.stores) if name != ""]
+        return f"Ranking({len(self):,} queries x {self.ids.shape[1]}, stores {', '.join(stores)})"
+
     def __len__(self) -> int:
         """Count the queries."""
         return len(self.query_ids)
