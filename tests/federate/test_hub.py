@@ -11,6 +11,7 @@ from isthmus.errors import (
     CountMismatchError,
     DuplicateIdError,
     EmptyInputError,
+    InputError,
     InvalidVectorsError,
     ParameterError,
     SpaceMismatchError,
@@ -593,3 +594,26 @@ def test_closing_closes_every_store(sources, doubles):
     with Federation(doubles.HUB, sources) as federation:
         assert federation.sources == tuple(sources)
     assert [source.store.closed for source in sources] == [1, 1]
+
+
+@pytest.mark.parametrize("k", [1_001, 10**6, 10**12, 10**30])
+def test_no_more_is_allocated_than_there_are_rows(sources, queries, doubles, k):
+    federation = Federation(doubles.HUB, sources)
+    rows = sum(source.store.count() for source in sources)
+    ranking = federation.search(queries, k=k)
+    assert ranking.ids.shape == (9, rows)
+    whole = federation.search(queries, k=1_000)
+    assert whole.ids.shape == (9, 1_000)
+    np.testing.assert_array_equal(ranking.ids, whole.ids[:, :rows])
+    np.testing.assert_array_equal(ranking.scores, whole.scores[:, :rows])
+    deep = federation.search(queries, k=3, depth=k)
+    np.testing.assert_array_equal(deep.ids, whole.ids[:, :3])
+    most = max(source.store.count() for source in sources)
+    assert federation.candidates(queries, depth=k).ids.shape == (9, most * len(sources))
+
+
+def test_an_array_is_refused_because_it_names_no_space(sources, queries, doubles):
+    federation = Federation(doubles.HUB, sources)
+    for given in (queries.matrix(), queries.matrix().tolist(), None):
+        with pytest.raises(InputError, match=r"queries as a VectorSet in hub-model .*pass Vector"):
+            federation.search(given)

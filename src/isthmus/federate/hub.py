@@ -23,6 +23,7 @@ from isthmus.errors import (
     CountMismatchError,
     DuplicateIdError,
     EmptyInputError,
+    InputError,
     ParameterError,
     UnknownNameError,
 )
@@ -33,14 +34,19 @@ from isthmus.federate.memory import CarriedRows
 from isthmus.federate.source import Source
 from isthmus.federate.spokes import Spoke, make_spokes
 from isthmus.rankings import Ranking
+from isthmus.spaces import VectorSet
 
 if TYPE_CHECKING:
-    from isthmus.spaces import Space, VectorSet
+    from isthmus.spaces import Space
 
 __all__ = ["Dedup", "Federation"]
 
 QUERY_BLOCK = 4096
-"""Queries at a time, which bounds the candidate vectors in memory."""
+"""Queries at a time, which bounds the candidate vectors in memory; fewer beyond this depth."""
+USUAL_DEPTH = 100
+
+COUNT_FROM = 1_000
+"""From this depth on, stores are asked how many rows they have."""
 
 REMEMBER = 16_384
 """Candidates per source and space that stay in memory."""
@@ -162,7 +168,8 @@ class Federation:
         queries : VectorSet
             In the hub's space.
         k : int, default 10
-            Answers per query, at least 1 (HVMap, section 5.1.3: K = 10).
+            Answers per query, at least 1 (HVMap, section 5.1.3: K = 10). Over 1,000, no more
+            columns than the stores have rows.
         depth : int, optional
             Candidates from each store for this search; default: that of the federation.
         native_queries : mapping of source name to VectorSet, optional
@@ -184,11 +191,13 @@ class Federation:
         ParameterError, CountMismatchError, StoreError
         """
         _check_count(k, name="k")
+        k, each = self._within_rows(k, self._depth(k, depth))
         by_space = self._queries(queries, native_queries or {})
         blocks = []
-        for start in range(0, len(queries), QUERY_BLOCK):
-            block = slice(start, start + QUERY_BLOCK)
-            candidates = self._candidates([one[block] for one in by_space], self._depth(k, depth))
+        step = max(1, QUERY_BLOCK * USUAL_DEPTH // max(each, USUAL_DEPTH))
+        for start in range(0, len(queries), step):
+            block = slice(start, start + step)
+            candidates = self._candidates([one[block] for one in by_space], each)
             blocks.append(self.rank(candidates, queries.ids[block], k=k))
         return Ranking.concatenate(blocks)
 
@@ -205,6 +214,7 @@ class Federation:
         `Fusion.score`. Parameters as in `search`.
         """
         _check_count(depth, name="depth")
+        _, depth = self._within_rows(1, depth)
         return self._candidates(self._queries(queries, native_queries or {}), depth)
 
     def rank(self, candidates: Candidates, query_ids: IdArray, *, k: int) -> Ranking:
@@ -254,8 +264,22 @@ class Federation:
             _check_count(depth, name="depth")
         return max(k, depth or self.depth or k)
 
+    def _within_rows(self, k: int, depth: int) -> tuple[int, int]:
+        """Return both, no larger than there are rows: what is asked for is also allocated."""
+        if depth <= COUNT_FROM:  # counting costs more than empty columns
+            return k, depth
+        counts = [source.store.count() for source in self.sources]
+        return max(1, min(k, sum(counts))), max(1, min(depth, max(counts)))
+
     def _queries(self, queries: VectorSet, native: Mapping[str, VectorSet]) -> list[FloatArray]:
         """Return the queries in every space, the native ones where they are given."""
+        if not isinstance(queries, VectorSet):
+            raise InputError(
+                expected=f"queries as a VectorSet in {self.hub}",
+                got=f"a {type(queries).__name__}, which names no space",
+                do="pass VectorSet(ids, vectors, space), with the space of the model that made "
+                "them",
+            )
         self.hub.check(queries.space, what="queries")
         by_space: dict[int, FloatArray] = {0: queries.matrix()}
         names = [source.name for source in self.sources]
