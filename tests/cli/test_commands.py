@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isthmus import Bridge, Space, VectorSet
+from isthmus import Bridge, Pairs, Space, VectorSet
 from isthmus.errors import TooFewPairsError
 
 WIDTH = 80
@@ -397,12 +397,16 @@ def test_store_add_notes_vectors_of_another_origin(cli, files, tmp_path: Path):
     assert "bridged from" in cli("store", "info", url).out
 
 
+KIND_NOTE = "note: bridge_to of store 'two': the queries are of kind 'query'"
+
+
 @pytest.mark.parametrize("ending", ["trec", "jsonl", "csv"])
 def test_search_writes_a_run(cli, federation, files, tmp_path: Path, ending):
     out = tmp_path / f"run.{ending}"
     asked = ("search", federation, "--query-vectors", files.queries, "--k", 3, "--out", out)
     ran = cli(*asked)
-    assert (ran.code, ran.err) == (0, "")
+    assert ran.code == 0
+    assert [line.split(";")[0] for line in ran.err.splitlines()] == [KIND_NOTE]
     assert ran.out.startswith("20 queries answered in ")
     lines = out.read_text().splitlines()
     assert len(lines) == 60 + (ending == "csv")
@@ -412,6 +416,43 @@ def test_search_writes_a_run(cli, federation, files, tmp_path: Path, ending):
         "csv": lambda: next(csv.DictReader(lines))["id"],
     }[ending]()
     assert first == "d150"
+
+
+def test_search_notes_what_apply_would(cli, federation, files, tmp_path: Path):
+    asked = ("search", federation, "--out", tmp_path / "r.jsonl", "--json", "--query-vectors")
+    (kind,) = cli(*asked, files.queries).envelope["warnings"]
+    assert f"note: {kind.split(';')[0]}" == KIND_NOTE
+    directions = Bridge.load(files.bridge).scope.directions
+    away = np.linalg.svd(directions.T)[2][-1:]  # at a right angle to all of them
+    VectorSet(["q"], 50 * away, Space(model="one", dim=8)).save(tmp_path / "far.npz")
+    (outside,) = cli(*asked, tmp_path / "far.npz").envelope["warnings"]
+    assert outside.startswith("bridge_to of store 'two': 100% of the queries lie outside the scope")
+
+
+def test_search_notes_the_verdicts_of_its_bridges(cli, federation, files, tmp_path: Path):
+    shutil.rmtree(tmp_path / "from")
+    noise = np.random.default_rng(1).normal(size=(240, 12))
+    one, two = VectorSet.load(files.one), VectorSet.load(files.two)
+    bad = Bridge.fit(Pairs.from_ids(VectorSet(one.ids, noise, two.space), one), method="procrustes")
+    bad.save(tmp_path / "from")
+    asked = ("search", federation, "--query-vectors", files.queries, "--json")
+    notes = cli(*asked).envelope["warnings"]
+    assert notes[0].startswith(
+        f"bridge_from of store 'two': the verdict is {bad.verdict.status}: {bad.verdict.reason}"[
+            :80
+        ]
+    )
+
+
+def test_search_notes_ids_that_come_twice_in_a_trec_run(cli, federation, files, tmp_path: Path):
+    cli("store", "add", f"sqlite:///{tmp_path}/two.db?collection=docs", files.two)
+    asked = ("search", federation, "--query-vectors", files.queries, "--k", 200, "--json", "--out")
+    assert len(cli(*asked, tmp_path / "r.csv").envelope["warnings"]) == 1
+    notes = cli(*asked, tmp_path / "r.trec").envelope["warnings"]
+    assert "answers to 20 of 20 queries, and stands twice in a TREC run" in notes[1]
+    assert 'write dedup = "id"' in notes[1]
+    federation.write_text('dedup = "id"\n' + federation.read_text())
+    assert len(cli(*asked, tmp_path / "r.trec").envelope["warnings"]) == 1
 
 
 def test_search_shows_answers_and_gives_them_as_json(cli, federation, files):

@@ -38,9 +38,11 @@ def search(
     import time
 
     from isthmus._files import check_file_writable
+    from isthmus.federate import Federation
     from isthmus.rankings import check_run_path
     from isthmus.workflows import search as run_search
     from isthmus.workflows._opening import open_vectors
+    from isthmus.workflows.search import search_notes
 
     output = Output("search", as_json=as_json, quiet=quiet)
     if out is not None:
@@ -48,8 +50,12 @@ def search(
         check_file_writable(out)
     queries = open_vectors(query_vectors)
     start = time.perf_counter()
-    ranking = run_search(federation, queries, k=k, track=output.track)
-    seconds = time.perf_counter() - start
+    with Federation.load(federation) as opened:
+        ranking = run_search(opened, queries, k=k, track=output.track)
+        seconds = time.perf_counter() - start
+        listed = ranking if out is not None and out.suffix in {".trec", ".run"} else None
+        for note in search_notes(opened, queries, listed):
+            output.warn(note)
     result = {"path": out, "queries": len(ranking), "k": k, "seconds": seconds}
     if out is None:
         _show(ranking, output)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+
+import numpy as np
 
 from isthmus._progress import Track, silent
 from isthmus.federate import Federation
@@ -10,8 +13,11 @@ from isthmus.federate.hub import QUERY_BLOCK
 from isthmus.rankings import Ranking
 from isthmus.spaces import VectorSet
 from isthmus.workflows._opening import open_vectors
+from isthmus.workflows._scope_notes import scope_notes
 
-__all__ = ["search"]
+__all__ = ["search", "search_notes"]
+
+RELIABLE = ("bridge", "pre_aligned")
 
 
 def search(
@@ -58,3 +64,48 @@ def search(
         return ask(federation)
     with Federation.load(federation) as opened:
         return ask(opened)
+
+
+def search_notes(
+    federation: Federation, queries: VectorSet, ranking: Ranking | None = None
+) -> Iterator[str]:
+    """Say what should be known before the answers of a federation are believed.
+
+    Parameters
+    ----------
+    federation : Federation
+    queries : VectorSet
+        In the hub's space.
+    ranking : Ranking, optional
+        Looked at for ids that come from two stores, which a TREC run would list twice.
+
+    Yields
+    ------
+    str
+        Bridges whose verdict says not to rely on them; queries of another kind than the pairs that
+        a bridge was fitted on, or outside its scope; ids that come twice.
+    """
+    for spoke in federation.spokes[1:]:
+        for field, bridge in (("bridge_to", spoke.into), ("bridge_from", spoke.back)):
+            if bridge is not None and bridge.verdict.status not in RELIABLE:
+                yield (
+                    f"{field} of store {spoke.name!r}: the verdict is {bridge.verdict.status}: "
+                    f"{bridge.verdict.reason}"
+                )
+        if spoke.into is not None:
+            for note in scope_notes("queries", spoke.into.examine(queries)):
+                yield f"bridge_to of store {spoke.name!r}: {note}"
+    twice = 0 if ranking is None else _with_repeated_ids(ranking)
+    if twice:
+        yield (
+            f"the same id comes from two stores in the answers to {twice:,} of {len(queries):,} "
+            'queries, and stands twice in a TREC run: where it is one document, write dedup = "id" '
+            "in the federation's file"
+        )
+
+
+def _with_repeated_ids(ranking: Ranking) -> int:
+    """Count the queries with an id that comes twice."""
+    ids = np.sort(ranking.ids, axis=1)
+    repeated = (ids[:, 1:] == ids[:, :-1]) & (ids[:, 1:] != "")
+    return int(np.count_nonzero(repeated.any(axis=1)))
