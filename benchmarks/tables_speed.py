@@ -117,6 +117,53 @@ def clocks(cell: Mapping[str, Any], name: str) -> dict[str, float]:
     }
 
 
+def fit_speed(records: Sequence[Record]) -> Part:
+    """Time of fitting over that of the reference calls, and memory."""
+    lines: list[str] = []
+    goals = []
+    for record in records:
+        times, memory = record["result"]["times"], record["result"]["memory_mb"]
+        for clock, said in CLOCKS.items():
+            names = list(times[0][clock])
+            rows = [
+                [size_of(one["size"]), *(f"{one[clock][name]:.2f}" for name in names)]
+                for one in times
+            ]
+            lines += [f"Ratios, {said}:", "", *markdown(["pairs", *names], rows), ""]
+            worst = {
+                name: max(times, key=lambda one, clock=clock, name=name: one[clock][name])
+                for name in names
+            }
+            slow = max(names, key=lambda name: worst[name][clock][name])
+            most = worst[slow][clock][slow]
+            where = f"{slow}, {size_of(worst[slow]['size'])}"
+            asked = f"every map at most 1.5 times the reference calls, {said}"
+            goals.append(Goal(asked, f"at most {most:.2f} times ({where})", most <= 1.5))
+        if memory:
+            size = size_of(record["parameters"]["memory size"])
+            peaks = {name: each["peak"] for name, each in memory.items()}
+            rows = [[name, f"{peak:,.0f}"] for name, peak in peaks.items()]
+            lines += [*markdown([f"peak memory, {size}", "MB"], rows), ""]
+            most_memory = max(peaks.values())
+            goals.append(
+                Goal(f"{size}: under 1 GB", f"{most_memory:,.0f} MB at most", most_memory < 1000)
+            )
+        else:
+            goals.append(missing("20,000 x 768: under 1 GB"))
+    return Part(lines, goals)
+
+
+CLOCKS = {
+    "ratios_one_thread": "processor time of one thread",
+    "ratios_all_threads": "clock time of all threads",
+}
+
+
+def size_of(size: Sequence[int]) -> str:
+    rows, source, target = size
+    return f"{rows:,} x {source} to {target}"
+
+
 def anything(records: Sequence[Record]) -> Part:
     """List every number of a result, for benchmarks without a table of their own."""
     lines: list[str] = []
@@ -153,6 +200,6 @@ SPEED: dict[str, Callable[[Sequence[Record]], Part]] = {
     "apply_speed": apply_speed,
     "store_search": store_search,
     "federated_overhead": federated_overhead,
-    "fit_speed": anything,
+    "fit_speed": fit_speed,
     "neighbors_speed": anything,
 }

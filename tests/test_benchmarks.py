@@ -147,6 +147,7 @@ def test_the_most_constrained_map_within_noise_of_the_best_is_picked():
     assert pick(even, "coverage") == "procrustes"
     worse = cell(ridge=[0, 0, 0], procrustes=[0.02, 0.01, 0.03], null=[0.5, 0.4, 0.6])
     assert pick(worse, "coverage") == "ridge"
+    assert pick(worse, "coverage", tolerance=0.02) == "procrustes"
     worse["result"]["below_best"]["coverage"]["rank_corr"] = {
         "best": "procrustes",
         "procrustes": [0, 0, 0],
@@ -308,10 +309,32 @@ def test_speed_is_read_from_flat_files_and_cells(tmp_path: Path):
     }  # fmt: skip
     (tmp_path / "apply_speed-1000000-ridge-float16.json").write_text(json.dumps(flat))
     (tmp_path / "federated_overhead.json").write_text(json.dumps(overhead))
-    (tmp_path / "fit_speed.json").write_text('{"result": {"ridge": {"seconds": [1, 2, 9]}}}')
+    (tmp_path / "neighbors_speed.json").write_text('{"result": {"top_k": {"s": [1, 2, 9]}}}')
     page = write(tmp_path, tmp_path / "docs")["numbers"]
     assert "at least 80 % of the bare loop's rate | 85% | yes |" in page
     assert "memory under 500 MB | 600 MB | **no** |" in page
     assert "1,000 at a time, all: at most 1.3 x the two searches | 1.50 times | **no** |" in page
     assert "| all | 1,000 | 2000.00 | 3000.00 | 1.50 | 1.20 |" in page
-    assert "| ridge, seconds (median of 3) | 2 |" in page
+    assert "| top_k, s (median of 3) | 2 |" in page
+
+
+def test_the_slowest_fit_is_named():
+    times = [
+        {
+            "size": [n, 3, 4],
+            "ratios_one_thread": {"ridge": 1.0, "cca": slow},
+            "ratios_all_threads": {"ridge": 1.25, "cca": 1.0},
+        }
+        for n, slow in ((10, 1.75), (20, 1.0))
+    ]
+    memory = {"ridge": {"peak": 900.0, "before fit": 300.0}}
+    record = {
+        "parameters": {"memory size": [20, 3, 4]}, "result": {"times": times, "memory_mb": memory}
+    }  # fmt: skip
+    part = importlib.import_module("tables_speed").fit_speed([record])
+    assert [(goal.measured, goal.reached) for goal in part.goals] == [
+        ("at most 1.75 times (cca, 10 x 3 to 4)", False),
+        ("at most 1.25 times (ridge, 10 x 3 to 4)", True),
+        ("900 MB at most", True),
+    ]
+    assert "| 10 x 3 to 4 | 1.00 | 1.75 |" in part.lines
