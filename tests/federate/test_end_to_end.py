@@ -51,6 +51,7 @@ def world(tmp_path_factory):
             store.upsert(vectors.select(rows))
     (folder / "federation.toml").write_text(FILE, encoding="utf-8")
     queries = rng.standard_normal((60, 8)).astype(np.float32)
+    queries /= np.linalg.norm(queries, axis=1, keepdims=True)
     return folder, ones, VectorSet([f"q{row}" for row in range(60)], queries, HERE)
 
 
@@ -90,7 +91,7 @@ def test_exchanged_bridge_folders_are_refused(world):
 
 def test_queries_of_the_other_model_are_refused(world):
     folder, _, _ = world
-    wrong = VectorSet(["q"], np.ones((1, 12)), THERE)
+    wrong = VectorSet(["q"], np.eye(1, 12), THERE)
     with (
         Federation.load(folder / "federation.toml") as federation,
         pytest.raises(SpaceMismatchError, match=r"queries with model 'here'"),
