@@ -128,7 +128,7 @@ def statement(cells: Sequence[Record], records: Sequence[Record]) -> list[str]:
     return [
         f"The most constrained map whose preservation ({asked}; coverage-balanced pairs)",
         f"is within noise of the best: {counted_picks(cells)} (data set and direction).",
-        f"Within noise or {TOLERANCE} of the best, as the map family and `fit --method auto` count:",
+        f"Within noise or {TOLERANCE} of it, which the map family gives away for a rotation:",
         f"{counted_picks(cells, tolerance=TOLERANCE)}.",
         "",
         f"What moved `{HARD}`. *By coverage*: from all-easy to coverage-balanced pairs,",
