@@ -56,7 +56,7 @@ def test_a_float32_array_is_not_copied_and_cannot_be_changed_through_the_set():
         (["a"], [["x", "y"]], InvalidVectorsError, "as numbers; got an array of type <U1"),
         (["a", "b"], [[1, 2], [np.nan, 4]], InvalidVectorsError, "NaN or infinity in row 1"),
         (["a", "b"], [[1, np.inf], [3, 4]], InvalidVectorsError, "NaN or infinity in row 0"),
-        (["a"], [[1e300, 1]], InvalidVectorsError, "vectors as float32; got NaN or infinity"),
+        (["a"], [[1e300, 1]], InvalidVectorsError, r"as float32 holds them; got 1.0e\+300"),
         (["a", "b"], [[1, 2], [0, 0]], ZeroVectorError, "only zeros in row 1"),
         ([], np.zeros((0, 2)), EmptyInputError, "at least one row"),
     ],
@@ -123,3 +123,31 @@ def test_batches_hold_every_row_in_order(batch_size):
 def test_a_batch_size_of_nothing():
     with pytest.raises(ParameterError, match="batch_size over 0; got 0"):
         next(two().iter_batches(0))
+
+
+def test_vectors_where_the_ids_belong():
+    for rows in (np.ones((2, 384)), [[1.0, 2.0], [3.0, 4.0]]):
+        with pytest.raises(
+            InvalidIdError, match=r"ids first.*got rows of numbers, of shape \(2, "
+        ) as e:
+            VectorSet(rows, ["a", "b"], SPACE)
+        assert "\n" not in str(e.value)
+    with pytest.raises(ParameterError, match="a Space as the third argument; got a ndarray"):
+        VectorSet(["a"], SPACE, np.ones((1, 2)))
+
+
+def test_rows_of_a_normalised_space_have_length_one(tmp_path):
+    unit = Space(model="m", dim=2, normalized=True)
+    rows = np.array([[0.6, 0.8], [1.0, 0.0]], dtype=np.float32)
+    assert len(VectorSet(["a", "b"], rows * np.float32(1.009), unit)) == 2
+    assert len(VectorSet(["a", "b"], rows.astype(np.float16), unit)) == 2
+    message = "length 1, as the space says with normalized=True; got length 2 in row 1"
+    with pytest.raises(InvalidVectorsError, match=message):
+        VectorSet(["a", "b"], rows * [[1], [2]], unit)
+    np.save(tmp_path / "v.npy", rows * np.float32([[1], [2]]))
+    (tmp_path / "v.ids.txt").write_text("a\nb\n")
+    mapped = VectorSet.load(tmp_path / "v.npy", space=unit, memory_map=True)
+    batches = mapped.iter_batches(1)
+    assert len(next(batches)) == 1
+    with pytest.raises(InvalidVectorsError, match=message):
+        next(batches)

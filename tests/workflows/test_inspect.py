@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -65,10 +66,15 @@ def test_zero_rows_are_sound_where_direction_says_nothing():
     assert not look_at_rows(ids, vectors, Space(model="m", dim=2), seed=0).sound
 
 
-def test_a_space_that_says_unit_length_and_is_not(rows):
+def test_a_space_that_says_unit_length_and_is_not(tmp_path, rows):
     space = Space(model="a", dim=8, normalized=True)
-    (note,) = inspect(VectorSet(IDS, rows, space)).a.notes
+    path = tmp_path / "v.npy"
+    VectorSet(IDS, rows, A).save(path)
+    path.with_suffix(".space.json").write_text(json.dumps(space.to_dict()))
+    found = inspect(path, path)
+    (note,) = found.a.notes
     assert note.startswith("the space says unit length, yet lengths go from ")
+    assert (found.a.sound, found.both) == (False, None)
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     assert inspect(VectorSet(IDS, unit.astype(np.float16), space)).a.notes == ()
 
@@ -191,3 +197,10 @@ def test_a_mapped_file_does_not_fill_the_memory(tmp_path: Path):
     assert (looked.rows, looked.zero_rows, looked.duplicate_rows) == (40_000, 40_000, 39_999)
     assert len(sizes) == 3
     assert max(sizes) < 50_000_000
+
+
+def test_arrays_are_no_sets(rows):
+    with pytest.raises(
+        InputError, match=r"got a ndarray of shape \(200, 8\). Do: make one: VectorS"
+    ):
+        inspect(rows)

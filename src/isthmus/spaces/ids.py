@@ -66,7 +66,7 @@ def _from_objects(values: list[Any], name: str) -> IdArray:
         if text is None:
             raise InvalidIdError(
                 expected=f"{name} as text",
-                got=f"{value!r} in row {row}",
+                got=f"{' '.join(repr(value)[:80].split())} in row {row}",
                 do="pass each id as a str",
             )
         if text.endswith("\0"):

@@ -13,7 +13,14 @@ import numpy.typing as npt
 
 from isthmus._types import FloatArray, IdArray, IntArray
 from isthmus._validate import as_matrix, check_finite, check_nonzero, check_positive
-from isthmus.errors import CountMismatchError, DimensionError, EmptyInputError, ParameterError
+from isthmus.errors import (
+    CountMismatchError,
+    DimensionError,
+    EmptyInputError,
+    InvalidIdError,
+    InvalidVectorsError,
+    ParameterError,
+)
 from isthmus.spaces._mapped import release
 from isthmus.spaces.ids import IdIndex, as_ids, check_unique
 from isthmus.spaces.space import Space
@@ -21,6 +28,8 @@ from isthmus.spaces.space import Space
 __all__ = ["VectorSet", "as_rows"]
 
 BATCH_ROWS = 16_384
+UNIT = 1e-2
+"""How far from 1 the length of a normalised row may be: several times what float16 costs."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -42,7 +51,8 @@ class VectorSet:
     ------
     CountMismatchError, DimensionError, DuplicateIdError, EmptyInputError, InvalidIdError,
     InvalidVectorsError, ZeroVectorError
-        Zero rows are refused where the metric is the cosine: they have no direction.
+        Zero rows are refused where the metric is the cosine: they have no direction. Where the
+        space is normalised, so are rows whose length is not 1, within 0.01.
 
     Examples
     --------
@@ -57,6 +67,7 @@ class VectorSet:
     space: Space
 
     def __init__(self, ids: Sequence[str] | IdArray, vectors: npt.ArrayLike, space: Space) -> None:
+        _check_order(ids, space)
         checked_ids, checked = as_ids(ids), _as_vectors(vectors, space)
         if len(checked_ids) != len(checked):
             raise CountMismatchError(
@@ -233,6 +244,23 @@ def _fill(made: VectorSet, ids: IdArray, vectors: FloatArray, space: Space) -> N
         object.__setattr__(made, name, value)
 
 
+def _check_order(ids: Any, space: Any) -> None:
+    """Refuse vectors where the ids belong, and what is no space where the space belongs."""
+    first = ids[0] if isinstance(ids, list | tuple) and ids else None
+    if getattr(ids, "ndim", 1) > 1 or isinstance(first, list | tuple | np.ndarray):
+        raise InvalidIdError(
+            expected="ids first, one text a row",
+            got=f"rows of numbers, of shape {np.shape(ids)}",
+            do="call VectorSet(ids, vectors, space)",
+        )
+    if not isinstance(space, Space):
+        raise ParameterError(
+            expected="a Space as the third argument",
+            got=f"a {type(space).__name__}",
+            do="call VectorSet(ids, vectors, Space(model=..., dim=...))",
+        )
+
+
 def _as_vectors(values: Any, space: Space) -> FloatArray:
     """Check the shape of a mapped file, or everything of an array in memory."""
     if isinstance(values, np.memmap) and values.dtype in (np.float16, np.float32):
@@ -252,6 +280,7 @@ def _as_vectors(values: Any, space: Space) -> FloatArray:
         check_finite(matrix, name="vectors as float32")
     if space.metric == "cosine":
         check_nonzero(matrix, name="vectors")
+    _check_unit(matrix, space)
     return _read_only(matrix)
 
 
@@ -260,6 +289,25 @@ def _check_values(block: FloatArray, space: Space, *, first_row: int) -> None:
     check_finite(block, name="vectors", first_row=first_row)
     if space.metric == "cosine":
         check_nonzero(block, name="vectors", first_row=first_row)
+    _check_unit(block, space, first_row=first_row)
+
+
+def _check_unit(matrix: FloatArray, space: Space, *, first_row: int = 0) -> None:
+    """Refuse rows of other lengths than 1 where the space promises it; zero rows have no length."""
+    if not space.normalized:
+        return
+    for start in range(0, len(matrix), BATCH_ROWS):
+        block = matrix[start : start + BATCH_ROWS]
+        with np.errstate(over="ignore"):
+            squares = np.einsum("ij,ij->i", block, block)
+        bad = (np.abs(np.sqrt(squares) - 1) > UNIT) & (squares > 0)
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InvalidVectorsError(
+                expected="vectors of length 1, as the space says with normalized=True",
+                got=f"length {float(np.sqrt(squares[row])):.4g} in row {first_row + start + row}",
+                do="divide each row by its length, or say normalized=False",
+            )
 
 
 def _read_only(array: FloatArray) -> FloatArray:

@@ -14,6 +14,7 @@ from isthmus._types import FloatArray
 from isthmus.spaces import Space
 from isthmus.spaces._mapped import gather, release
 from isthmus.spaces.sampling import draw_rows
+from isthmus.spaces.vector_set import UNIT as UNIT_REFUSED
 
 __all__ = ["SetInspection", "look_at_rows"]
 
@@ -73,7 +74,15 @@ class SetInspection:
     def sound(self) -> bool:
         """Whether the set can be used as it is."""
         bad_zero = self.zero_rows and (self.space is None or self.space.metric == "cosine")
-        return not (self.invalid_rows or bad_zero or self.duplicate_ids or self.space is None)
+        bad = self.invalid_rows or bad_zero or self.duplicate_ids or self.space is None
+        return not bad and self.lengths_fit(UNIT_REFUSED)
+
+    def lengths_fit(self, tolerance: float) -> bool:
+        """Say whether all lengths are 1 where the space promises it; zero rows have none."""
+        if self.space is None or not self.space.normalized or not np.isfinite(self.norm_low):
+            return True
+        low = 1.0 if self.norm_low == 0 else self.norm_low
+        return abs(low - 1) <= tolerance and abs(self.norm_high - 1) <= tolerance
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -167,8 +176,7 @@ def _with_notes(looked: SetInspection) -> SetInspection:
         notes.append(
             f"{looked.duplicate_rows:,} rows repeat an earlier one: they tie in every search"
         )
-    unit = abs(looked.norm_low - 1) < UNIT and abs(looked.norm_high - 1) < UNIT
-    if space is not None and space.normalized and not unit and np.isfinite(looked.norm_low):
+    if not looked.lengths_fit(UNIT):
         notes.append(
             "the space says unit length, yet lengths go from "
             f"{looked.norm_low:.3g} to {looked.norm_high:.3g}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from isthmus.errors import InputError
 from isthmus.spaces import Qrels, VectorSet
 from isthmus.spaces.io import format_of
 
@@ -19,6 +20,13 @@ def open_vectors(vectors: VectorSet | Path | str) -> VectorSet:
     """
     if isinstance(vectors, VectorSet):
         return vectors
+    if not isinstance(vectors, Path | str):
+        shape = getattr(vectors, "shape", None)
+        raise InputError(
+            expected="a VectorSet, or the path of its file",
+            got=f"a {type(vectors).__name__}" + (f" of shape {shape}" if shape else ""),
+            do="make one: VectorSet(ids, vectors, Space(model=..., dim=...))",
+        )
     path = Path(vectors)
     return VectorSet.load(path, memory_map=format_of(path).memory_maps)
 

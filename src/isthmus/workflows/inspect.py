@@ -219,7 +219,7 @@ def _look(
     try:
         opened = open_vectors(vectors)
     except InputError:
-        if isinstance(vectors, VectorSet):
+        if not isinstance(vectors, Path | str):
             raise
         return None, _look_at_file(Path(vectors), seed=seed, track=track)
     looked = look_at_rows(opened.ids, opened.vectors, opened.space, seed=seed, track=track)

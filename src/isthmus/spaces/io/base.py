@@ -85,12 +85,15 @@ class FileFormat:
     memory_maps: bool = False
 
 
-def corrupt(path: Path, *, expected: str, got: str) -> CorruptFileError:
+CUT_SHORT = "write or copy the file again; it may have been cut short"
+
+
+def corrupt(path: Path, *, expected: str, got: str, do: str = CUT_SHORT) -> CorruptFileError:
     """Make the error for a file that does not hold what its format says."""
     return CorruptFileError(
         expected=f"{path.name!r} with {expected}",
         got=got,
-        do="write or copy the file again; it may have been cut short",
+        do=do,
     )
 
 

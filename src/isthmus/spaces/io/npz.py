@@ -33,11 +33,12 @@ def _read(path: Path, memory_map: bool) -> Raw:  # noqa: FBT001 - the registry's
             names = set(archive.namelist())
             missing = [name for name in ("ids", "vectors") if f"{name}.npy" not in names]
             if missing:
-                found = ", ".join(sorted(names)) or "none"
+                found = ", ".join(sorted(name.removesuffix(".npy") for name in names)) or "none"
                 raise corrupt(
                     path,
                     expected="the arrays 'ids' and 'vectors'",
                     got=f"no {' and no '.join(map(repr, missing))} among: {found[:200]}",
+                    do="save the arrays under these names: numpy.savez(path, ids=..., vectors=...)",
                 )
             ids = _member(archive, "ids", path)
             vectors = _member(archive, "vectors", path)
