@@ -60,9 +60,9 @@ def test_pairs_that_would_be_enough_are_named(bridge):
         bridge.verdict, status="insufficient_pairs", pairs_needed=2_500, usable_for=()
     )
     card = write_card(with_(bridge, verdict=verdict))
-    assert "- Pairs that would be enough: about 2,500\n" in card
+    assert "- Pairs that it would take: about 2,500 or more\n" in card
     assert "Usable for: nothing" in card
-    assert "Pairs that would be enough" not in write_card(bridge)
+    assert "Pairs that it would take" not in write_card(bridge)
 
 
 def test_coverage_is_said_where_it_was_measured(planted, bridge):

@@ -136,7 +136,7 @@ def _what(lands_in: str) -> str:
 
 
 def _pairs_needed(count: int | None) -> str:
-    return "" if count is None else f"- Pairs that would be enough: about {count:,}\n"
+    return "" if count is None else f"- Pairs that it would take: about {count:,} or more\n"
 
 
 def _calibrated(curve: Calibration) -> str:

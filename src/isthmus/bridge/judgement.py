@@ -32,7 +32,7 @@ def judge_too_few(n_pairs: int, *, different: int) -> Verdict:
     said = f"{n_pairs} pairs" + (f", {different} of them different" if different < n_pairs else "")
     return Verdict(
         status="insufficient_pairs",
-        reason=f"{said}: too few to hold any out and measure; nothing is known",
+        reason=f"{said}: too few to hold any out and measure; {FEWEST_PAIRS} would do for that",
         pairs_needed=FEWEST_PAIRS,
         chosen_because="nothing could be measured; the most constrained fitted map",
     )

@@ -77,10 +77,13 @@ def fit(
 
 
 def _tables(bridge: Bridge) -> list[Table]:
-    title = (
-        f"Held-out rows: {bridge.report.n_queries:,}, not among those that the map was fitted on"
-    )
-    tables = [about_bridge(bridge), report_table(bridge.report, title=title)]
+    tables = [about_bridge(bridge)]
+    if bridge.report.values:
+        title = (
+            f"{bridge.report.n_queries:,} held-out rows, each through a map fitted without it; "
+            "retention@10 is estimated for the bridge, which is fitted on all pairs"
+        )
+        tables.append(report_table(bridge.report, title=title))
     if len(bridge.provenance.candidates) > 1:
         tables.append(_candidates(bridge))
     return tables

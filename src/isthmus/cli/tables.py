@@ -67,7 +67,9 @@ def about_bridge(bridge: Bridge) -> Table:
     """Make a table of what a bridge is and what it may be used for."""
     verdict, provenance = bridge.verdict, bridge.provenance
     needed = (
-        () if verdict.pairs_needed is None else (("pairs needed", f"{verdict.pairs_needed:,}"),)
+        ()
+        if verdict.pairs_needed is None
+        else (("pairs needed", f"about {verdict.pairs_needed:,} or more"),)
     )
     return facts(
         [
