@@ -328,6 +328,13 @@ def test_rows_that_are_all_equal(row):
         row.make().fit(X, same_y)
 
 
+def test_rows_that_differ_only_beyond_float32(row):
+    X, Y = planted(20, 4, 5)
+    if row.learns:
+        with pytest.raises(DegenerateVectorsError, match="two different rows in X"):
+            row.make().fit(X.astype(np.float64) * 1e-200, Y)
+
+
 @pytest.mark.parametrize(
     ("weight", "error", "text"),
     [

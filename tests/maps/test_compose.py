@@ -7,6 +7,7 @@ import copy
 import numpy as np
 import pytest
 from sklearn.base import clone
+from threadpoolctl import threadpool_limits
 
 from isthmus.errors import (
     MalformedArtifactError,
@@ -139,6 +140,18 @@ def test_unpaired_rows_go_through_the_steps_too():
 
     np.testing.assert_array_equal(fitted.inner_.heard_[0], fitted.source_steps_[0].transform(X[:3]))
     np.testing.assert_array_equal(fitted.inner_.heard_[1], fitted.target_steps_[0].transform(Y[:4]))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_bits_do_not_depend_on_the_batch_where_rows_go_through_in_blocks(threads):
+    fitted = Compose([Normalise(), Whiten()], Ridge(), [Normalise(), Whiten()]).fit(*pairs())
+    many = np.random.default_rng(1).standard_normal((10_000, 6)).astype(np.float32)
+    with threadpool_limits(1):
+        expected = fitted.transform(many)
+
+    with threadpool_limits(threads):
+        for start, stop in ((0, 1), (4_799, 4_802), (3, 9_999), (0, 4_801)):
+            np.testing.assert_array_equal(fitted.transform(many[start:stop]), expected[start:stop])
 
 
 def test_errors_of_the_parts_come_through():

@@ -56,6 +56,7 @@ def check_fit(
                 do="add pairs, or raise their weights",
             )
         source, target, weight = source[kept], target[kept], weight[kept]
-    check_spread(source, name="X")
-    check_spread(target, name="Y")
+    for side, name in ((source, "X"), (target, "Y")):
+        # what differs only beyond float32 does not differ for `transform`
+        check_spread(side.astype(np.float32, copy=False), name=name)
     return PairedRows(source, target, weight)
