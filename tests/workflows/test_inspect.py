@@ -170,8 +170,10 @@ def test_a_file_without_a_space_is_looked_at(tmp_path: Path):
     np.savez(tmp_path / "bare.npz", ids=np.array(["a", "b"]), vectors=np.eye(2))
     looked = inspect(tmp_path / "bare.npz").a
     assert (looked.space, looked.sound, looked.rows) == (None, False, 2)
-    assert looked.notes == (
-        "the file names no space: only you know which model made these vectors",
+    (note,) = looked.notes
+    assert note == (
+        "the file names no space: only you know which model made these vectors; write it into "
+        "NAME.space.json beside it"
     )
 
 
@@ -204,3 +206,18 @@ def test_arrays_are_no_sets(rows):
         InputError, match=r"got a ndarray of shape \(200, 8\). Do: make one: VectorS"
     ):
         inspect(rows)
+
+
+def test_a_matrix_without_ids(tmp_path, rows):
+    np.save(tmp_path / "v.npy", rows)
+    found = inspect(tmp_path / "v.npy").a
+    assert (found.rows, found.dim, found.dtype, found.sound) == (200, 8, str(rows.dtype), False)
+    assert found.notes[0] == "no ids: other commands need 'v.ids.txt' beside it, one id a line"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize("suffix", [".npz", ".npy", ".safetensors"])
+def test_the_number_type_is_that_of_the_file(tmp_path, rows, suffix, dtype):
+    path = tmp_path / f"v{suffix}"
+    VectorSet(IDS, rows, A).save(path, dtype=dtype)
+    assert inspect(path).a.dtype == dtype

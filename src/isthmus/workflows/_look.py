@@ -165,7 +165,10 @@ def _with_notes(looked: SetInspection) -> SetInspection:
     notes = []
     space = looked.space
     if space is None:
-        notes.append("the file names no space: only you know which model made these vectors")
+        notes.append(
+            "the file names no space: only you know which model made these vectors; write it into "
+            "NAME.space.json beside it"
+        )
     if looked.invalid_rows:
         notes.append(f"{looked.invalid_rows:,} rows hold NaN or infinity: drop or re-embed them")
     if looked.zero_rows:

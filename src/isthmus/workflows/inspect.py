@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,15 @@ import numpy as np
 
 from isthmus._progress import Track, silent
 from isthmus._types import FloatArray, IntArray, Metric
-from isthmus.errors import InputError
+from isthmus.errors import InputError, MissingFileError
 from isthmus.evaluate import Value, summarise
 from isthmus.evaluate.consistency import DistanceBins, distance_correlation, jaccard_curve, nno
 from isthmus.evaluate.preservation import nbr_overlap
 from isthmus.spaces import Space, VectorSet
 from isthmus.spaces._mapped import gather
 from isthmus.spaces.io import format_of
+from isthmus.spaces.io.npy import read_bare
+from isthmus.spaces.io.registry import load_stored, read_raw
 from isthmus.spaces.sampling import draw_rows
 from isthmus.spaces.space import IDENTITY
 from isthmus.workflows._look import (
@@ -217,19 +219,27 @@ def _look(
 ) -> tuple[VectorSet | None, SetInspection]:
     """Look at a set; the set is None where its rows cannot be used."""
     try:
-        opened = open_vectors(vectors)
+        if isinstance(vectors, Path | str):
+            path = Path(vectors)
+            opened, dtype = load_stored(path, memory_map=format_of(path).memory_maps)
+        else:
+            opened = open_vectors(vectors)
+            dtype = opened.vectors.dtype
+    except MissingFileError:
+        if isinstance(vectors, VectorSet) or not Path(vectors).is_file():
+            raise
+        return None, _look_without_ids(Path(vectors), seed=seed, track=track)
     except InputError:
         if not isinstance(vectors, Path | str):
             raise
         return None, _look_at_file(Path(vectors), seed=seed, track=track)
     looked = look_at_rows(opened.ids, opened.vectors, opened.space, seed=seed, track=track)
-    return (opened if looked.sound else None), looked
+    return (opened if looked.sound else None), replace(looked, dtype=str(dtype))
 
 
 def _look_at_file(path: Path, *, seed: int, track: Track[Any]) -> SetInspection:
     """Look at what a file holds, though no set can be made of it."""
-    form = format_of(path)
-    raw = form.read(path, form.memory_maps)
+    raw = read_raw(path, memory_map=format_of(path).memory_maps)
     vectors = np.asanyarray(raw.vectors)
     sound = vectors.ndim == 2 and vectors.size and vectors.dtype.kind in "fiu"
     ids = np.array([str(one) for one in raw.ids], dtype=np.str_)
@@ -237,3 +247,11 @@ def _look_at_file(path: Path, *, seed: int, track: Track[Any]) -> SetInspection:
     if not sound or len(ids) != len(vectors) or not fits:
         open_vectors(path)  # raises, and says what is wrong
     return look_at_rows(ids, vectors, raw.space, seed=seed, track=track)
+
+
+def _look_without_ids(path: Path, *, seed: int, track: Track[Any]) -> SetInspection:
+    """Look at a matrix that has no ids beside it."""
+    raw = read_bare(path)
+    looked = look_at_rows(raw.ids, raw.vectors, None, seed=seed, track=track)
+    note = f"no ids: other commands need {path.stem + '.ids.txt'!r} beside it, one id a line"
+    return replace(looked, notes=(note, *looked.notes))

@@ -345,7 +345,19 @@ def test_a_file_of_another_width_than_its_space(tmp_path, make_set, suffix, monk
 
 def test_no_space_anywhere(tmp_path):
     np.savez(tmp_path / "v.npz", ids=np.array(["a"]), vectors=np.ones((1, 4), np.float32))
-    with pytest.raises(InputError, match=r"got neither\. Do: pass space="):
+    with pytest.raises(InputError, match=r"got neither\. Do: write .* pass space="):
         VectorSet.load(tmp_path / "v.npz")
     given = Space(model="m", dim=4)
     assert VectorSet.load(tmp_path / "v.npz", space=given).space == given
+
+
+def test_a_space_written_beside_a_file_that_names_none(tmp_path):
+    path = tmp_path / "v.npz"
+    np.savez(path, ids=np.array(["a"]), vectors=np.ones((1, 2)))
+    with pytest.raises(InputError, match=r"write 'v.space.json' beside it, such as \{.model"):
+        VectorSet.load(path)
+    (tmp_path / "v.space.json").write_text('{"model": "n", "dim": 2}')
+    assert VectorSet.load(path).space.model == "n"
+    VectorSet(["a"], np.ones((1, 2)), Space(model="other", dim=2)).save(tmp_path / "v.npy")
+    with pytest.raises(InputError, match="got neither"):  # it speaks of v.npy
+        VectorSet.load(path)

@@ -26,7 +26,7 @@ from isthmus.spaces.io.npy_header import read_header, write_header
 from isthmus.spaces.io.space_json import parse_space
 from isthmus.spaces.space import Space
 
-__all__ = ["NPY"]
+__all__ = ["NPY", "read_bare", "space_beside"]
 
 FORMAT = "isthmus-npy-1"
 SAMPLED_ROWS = 256
@@ -61,17 +61,7 @@ def space_path(path: Path) -> Path:
 
 def _read(path: Path, memory_map: bool) -> Raw:  # noqa: FBT001 - the registry's call
     with path.open("rb") as stream:
-        shape, fortran_order, dtype = read_header(
-            stream, size=path.stat().st_size, what="vectors", path=path
-        )
-        start = stream.tell()
-        if memory_map:
-            vectors: npt.NDArray[Any] = np.memmap(
-                path, dtype, "r", start, shape, "F" if fortran_order else "C"
-            )
-        else:
-            stream.seek(0)
-            vectors = np.lib.format.read_array(stream, allow_pickle=False)
+        vectors, start = _read_vectors(stream, path, memory_map=memory_map)
         ids, ids_hash = _read_ids(ids_path(path))
         found = {
             "rows": len(vectors),
@@ -81,13 +71,41 @@ def _read(path: Path, memory_map: bool) -> Raw:  # noqa: FBT001 - the registry's
     return Raw(ids=ids, vectors=vectors, space=_read_space(path, found))
 
 
+def read_bare(path: Path) -> Raw:
+    """Map a matrix that has no ids beside it; its rows are numbered.
+
+    Raises
+    ------
+    CorruptFileError
+    """
+    with path.open("rb") as stream:
+        vectors, _ = _read_vectors(stream, path, memory_map=True)
+    return Raw(ids=np.arange(len(vectors)).astype(np.str_), vectors=vectors, space=None)
+
+
+def _read_vectors(
+    stream: IO[bytes], path: Path, *, memory_map: bool
+) -> tuple[npt.NDArray[Any], int]:
+    """Read or map the matrix; return where its bytes start, too."""
+    shape, fortran_order, dtype = read_header(
+        stream, size=path.stat().st_size, what="vectors", path=path
+    )
+    start = stream.tell()
+    if memory_map:
+        return np.memmap(path, dtype, "r", start, shape, "F" if fortran_order else "C"), start
+    stream.seek(0)
+    vectors: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+    return vectors, start
+
+
 def _read_ids(path: Path) -> tuple[IdArray, str]:
     """Read one id a line, and the SHA-256 of the file; Python's text for few lines at a time."""
     if not path.is_file():
         raise MissingFileError(
             expected=f"the ids in {path.name!r}, one a line, beside the vectors",
             got="nothing there",
-            do="copy it as well, or write the ids",
+            do="copy it as well, or write the ids, and the space into "
+            f"{path.name.removesuffix('.ids.txt') + '.space.json'!r}",
         )
     digest = hashlib.sha256()
     parts: list[IdArray] = [np.empty(0, dtype=np.str_)]
@@ -109,6 +127,41 @@ def _read_space(path: Path, found: dict[str, Any]) -> Space | None:
 
     A file that holds only the space, written by other means, vouches for nothing.
     """
+    content = _space_content(path)
+    if content is None:
+        return None
+    beside = space_path(path)
+    if "format" not in content:
+        return parse_space(json.dumps(content), beside)
+    if content["format"] != FORMAT:
+        raise corrupt(beside, expected=f"the format {FORMAT!r}", got=repr(content["format"]))
+    differing = [name for name, value in found.items() if content.get(name) != value]
+    if differing:
+        raise corrupt(
+            path,
+            expected=f"the {' and '.join(differing)} that {beside.name!r} records",
+            got="others: the three files were not written together",
+        )
+    return parse_space(json.dumps(content.get("space")), beside)
+
+
+def space_beside(path: Path) -> Space | None:
+    """Read the space that somebody wrote beside a file, of any format, that names none itself.
+
+    One that was written for a ``.npy`` file of the same name is not this file's.
+
+    Raises
+    ------
+    CorruptFileError
+    """
+    content = _space_content(path)
+    if content is None or "format" in content:
+        return None
+    return parse_space(json.dumps(content), space_path(path))
+
+
+def _space_content(path: Path) -> dict[str, Any] | None:
+    """Read the JSON object beside a file; None where there is no such file."""
     beside = space_path(path)
     if not beside.is_file():
         return None
@@ -124,18 +177,7 @@ def _read_space(path: Path, found: dict[str, Any]) -> Space | None:
         raise corrupt(beside, expected="a space as JSON", got=str(error)) from error
     if not isinstance(content, dict):
         raise corrupt(beside, expected="a space as a JSON object", got=type(content).__name__)
-    if "format" not in content:
-        return parse_space(json.dumps(content), beside)
-    if content["format"] != FORMAT:
-        raise corrupt(beside, expected=f"the format {FORMAT!r}", got=repr(content["format"]))
-    differing = [name for name, value in found.items() if content.get(name) != value]
-    if differing:
-        raise corrupt(
-            path,
-            expected=f"the {' and '.join(differing)} that {beside.name!r} records",
-            got="others: the three files were not written together",
-        )
-    return parse_space(json.dumps(content.get("space")), beside)
+    return content
 
 
 def _sampled_rows(rows: int) -> npt.NDArray[np.int64]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from isthmus.errors import (
     FileError,
@@ -12,16 +16,16 @@ from isthmus.errors import (
     UnknownFormatError,
     UnsupportedOperationError,
 )
-from isthmus.spaces.io.base import FileFormat
+from isthmus.spaces.io.base import FileFormat, Raw
 from isthmus.spaces.io.jsonl import JSONL
-from isthmus.spaces.io.npy import NPY
+from isthmus.spaces.io.npy import NPY, space_beside
 from isthmus.spaces.io.npz import NPZ
 from isthmus.spaces.io.parquet import PARQUET
 from isthmus.spaces.io.safetensors import SAFETENSORS
 from isthmus.spaces.space import Space
 from isthmus.spaces.vector_set import VectorSet
 
-__all__ = ["FORMATS", "format_of", "load"]
+__all__ = ["FORMATS", "format_of", "load", "load_stored", "read_raw"]
 
 FORMATS: dict[str, FileFormat] = {
     form.suffix: form for form in (NPZ, NPY, PARQUET, JSONL, SAFETENSORS)
@@ -51,6 +55,13 @@ def format_of(path: Path) -> FileFormat:
 
 def load(path: Path, *, space: Space | None, memory_map: bool) -> VectorSet:
     """Read a set; see `VectorSet.load`."""
+    return load_stored(path, space=space, memory_map=memory_map)[0]
+
+
+def load_stored(
+    path: Path, *, space: Space | None = None, memory_map: bool
+) -> tuple[VectorSet, np.dtype[Any]]:
+    """Read a set, and say which number type its file holds: in memory all are float32."""
     form = format_of(path)
     if not path.is_file():
         raise MissingFileError(
@@ -74,20 +85,29 @@ def load(path: Path, *, space: Space | None, memory_map: bool) -> VectorSet:
             do="check the permission",
         ) from error
     try:
-        raw = form.read(path, memory_map)
-        return VectorSet(raw.ids, raw.vectors, _agree(raw.space, space))
+        raw = read_raw(path, memory_map=memory_map)
+        made = VectorSet(raw.ids, raw.vectors, _agree(raw.space, space, path))
     except IsthmusError as error:
         error.add_note(f"while reading {path.name}")
         raise
+    return made, raw.vectors.dtype
 
 
-def _agree(recorded: Space | None, given: Space | None) -> Space:
+def read_raw(path: Path, *, memory_map: bool) -> Raw:
+    """Read what a file holds, and the space beside it where it names none; nothing is checked."""
+    raw = format_of(path).read(path, memory_map)
+    return raw if raw.space is not None else replace(raw, space=space_beside(path))
+
+
+def _agree(recorded: Space | None, given: Space | None, path: Path) -> Space:
     """Return the space that the file records, or else the one the caller gave."""
     if recorded is None and given is None:
         raise InputError(
             expected="a file that names its space, or a space given with it",
             got="neither",
-            do="pass space=Space(model=..., dim=...): only you know which model made the vectors",
+            do=f"write {path.stem + '.space.json'!r} beside it, such as "
+            '{"model": "NAME", "dim": 384, "normalized": true}, or in Python pass '
+            "space=Space(model=..., dim=...): only you know which model made the vectors",
         )
     if recorded is None:
         assert given is not None  # noqa: S101 - tells the type checker what the line above says
