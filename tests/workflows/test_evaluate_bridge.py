@@ -160,9 +160,28 @@ def test_judgements_of_fitted_documents_do_not_count(world):
     result = evaluate_bridge(bridge, one, two, queries=queries, qrels=seen)
     assert result.judged == 0
     assert "nDCG@10" not in result.values
-    assert any("no query has a relevant document" in note for note in result.notes)
+    (note,) = (one for one in result.notes if "judged" in one)
+    assert note.startswith("no query could be judged, so nDCG@10 and Recall@10 are not known: the ")
+    assert "relevant documents of 30 are not among the" in note
+    assert note.endswith(
+        "; fit on pairs without these documents (isthmus fit --pairs), or pass a larger target"
+    )
     mixed = Qrels([*names, "q0"], [*(f"d{i}" for i in range(30)), "d100"], np.ones(31))
-    assert evaluate_bridge(bridge, one, two, queries=queries, qrels=mixed).judged == 1
+    result = evaluate_bridge(bridge, one, two, queries=queries, qrels=mixed)
+    assert result.judged == 1
+    assert any(note.startswith("29 of 30 queries were left out: the rel") for note in result.notes)
+    few = Qrels(["q0"], ["d100"], np.ones(1))
+    result = evaluate_bridge(bridge, one, two, queries=queries, qrels=few)
+    why = "29 of 30 queries were left out: 29 have no relevant document in the judgements"
+    assert why in result.notes
+
+
+def test_a_bridge_fitted_on_every_document_leaves_none_to_judge_by(world):
+    bridge, one, two, queries, _, qrels = world
+    fitted = two.select(np.arange(FITTED))
+    result = evaluate_bridge(bridge, one, fitted, queries=queries, qrels=qrels)
+    assert (result.judged, result.searched) == (0, 0)
+    assert any("fitted on every document of the target set" in note for note in result.notes)
 
 
 def test_maps_that_move_both_sides_are_measured_where_they_meet(world):

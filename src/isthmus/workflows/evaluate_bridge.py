@@ -195,11 +195,36 @@ def _notes(evaluation: Evaluation, bridge: Bridge, asked: Asked | None) -> Itera
             f"{evaluation.fitted:,} of {evaluation.shared:,} pairs were left out: the bridge was "
             "fitted on them"
         )
-    if asked is not None and asked.qrels is not None and not evaluation.judged:
-        yield (
-            "no query has a relevant document among those searched: nDCG@10 and Recall@10 are "
-            "not known"
-        )
+    if asked is not None and asked.qrels is not None:
+        yield from _unjudged(evaluation, asked, asked.qrels)
     for what, scope in (("rows", evaluation.rows_scope), ("queries", evaluation.queries_scope)):
         if scope is not None:
             yield from scope_notes(what, scope)
+
+
+def _unjudged(evaluation: Evaluation, asked: Asked, qrels: Qrels) -> Iterator[str]:
+    """Say how many queries were left out of nDCG@10 and Recall@10, and why."""
+    left_out = len(asked.queries) - evaluation.judged
+    if not left_out:
+        return
+    known = qrels.judged(asked.queries.ids)
+    unknown = int(np.count_nonzero(~known))
+    reasons = []
+    if unknown:
+        reasons.append(f"{unknown:,} have no relevant document in the judgements")
+    if left_out > unknown:
+        lacking = f"the relevant documents of {left_out - unknown:,} are not among the "
+        reasons.append(
+            f"{lacking}{evaluation.searched:,} searched: the bridge was fitted on them, or the "
+            "target set lacks them"
+            if evaluation.searched
+            else "the bridge was fitted on every document of the target set, so none was searched"
+        )
+    why = "; ".join(reasons)
+    if evaluation.judged:
+        yield f"{left_out:,} of {len(asked.queries):,} queries were left out: {why}"
+        return
+    do = "check that ids of queries and judgements are the same"
+    if left_out > unknown:
+        do = "fit on pairs without these documents (isthmus fit --pairs), or pass a larger target"
+    yield f"no query could be judged, so nDCG@10 and Recall@10 are not known: {why}; {do}"
