@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isthmus.federate import memory
 from isthmus.federate.memory import CarriedRows
 
 
@@ -95,3 +96,17 @@ def test_many_threads_get_the_right_rows():
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, jobs))
+
+
+def test_a_large_limit_takes_room_as_it_is_needed(monkeypatch):
+    monkeypatch.setattr(memory, "FIRST_ROWS", 2)
+    carried = CarriedRows(limit=10**12)
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((40, 3)).astype(np.float32)
+    ids = np.array([f"d{row}" for row in range(40)])
+    for stop in (1, 5, 6, 40):
+        landed = carried.carry(ids[:stop], rows[:stop], lambda some: some[:, :2] * 2)
+        np.testing.assert_array_equal(landed, rows[:stop, :2] * 2)
+    assert len(carried) == 40
+    again = carried.carry(ids, rows, lambda some: some[:, :2] * 0)
+    np.testing.assert_array_equal(again, rows[:, :2] * 2)

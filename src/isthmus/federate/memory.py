@@ -13,6 +13,10 @@ from isthmus._types import FloatArray, IdArray, IntArray
 __all__ = ["CarriedRows"]
 
 
+FIRST_ROWS = 16_384
+"""Room to begin with; its pages are filled as they are used."""
+
+
 class CarriedRows:
     """Remembers the candidates of one source in one other space.
 
@@ -103,14 +107,26 @@ class CarriedRows:
         """Copy what earlier searches carried: a federation that searches once never pays for it."""
         noted, self._noted = self._noted, []
         for texts, rows, landed in noted:
-            if not len(self._after):  # pages are filled as they are used
-                self._before = np.empty((self._limit, rows.shape[1]), dtype=np.float32)
-                self._after = np.empty((self._limit, landed.shape[1]), dtype=np.float32)
             if len(self._places) + len(texts) > self._limit:
                 self._places.clear()
             places = [self._places.setdefault(text, len(self._places)) for text in texts]
+            self._make_room(max(places) + 1, rows.shape[1], landed.shape[1])
             self._before[places] = rows
             self._after[places] = landed
+
+    def _make_room(self, rows: int, dim: int, dim_out: int) -> None:
+        """Grow to this many rows, twice as many as there were: a large limit costs nothing."""
+        if rows > len(self._after):
+            room = min(self._limit, max(rows, 2 * len(self._after), FIRST_ROWS))
+            self._before = _grown(self._before, room, dim)
+            self._after = _grown(self._after, room, dim_out)
+
+
+def _grown(kept: FloatArray, rows: int, dim: int) -> FloatArray:
+    grown = np.empty((rows, dim), dtype=np.float32)
+    if len(kept):
+        grown[: len(kept)] = kept
+    return grown
 
 
 def _bits(rows: FloatArray) -> np.ndarray:
