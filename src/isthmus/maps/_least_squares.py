@@ -16,6 +16,7 @@ matrix P and not towards zero, ``C - U^T X~ P`` is shrunk in place of C and P ad
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -147,11 +148,20 @@ class LeaveOneOut:
     rest: FloatArray
     slack: FloatArray
 
-    def residual(self, place: int, rows: slice) -> FloatArray:
-        """Return ``Y~ - X~ W`` at one penalty for a block of rows, float32."""
-        kept = _kept(self.problem.singular, self.penalties[place])
-        shrunk = (kept * self.problem.coefficients).astype(np.float32)
-        return self.rest[rows] + self.left[rows] @ shrunk
+    def residuals(self, place: int) -> Iterator[tuple[slice, FloatArray]]:
+        """Yield ``Y~ - X~ W`` at one penalty, block by block with its rows, float32."""
+        kept = _kept(self.problem.singular, self.penalties[place]).astype(np.float32)
+        shrunk = kept * self.coefficients
+        for start in range(0, len(self.left), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            residual = self.left[rows] @ shrunk
+            residual += self.rest[rows]
+            yield rows, residual
+
+    @cached_property
+    def coefficients(self) -> FloatArray:
+        """Those of the problem, as float32."""
+        return self.problem.coefficients.astype(np.float32)
 
     @cached_property
     def errors(self) -> FloatArray:
@@ -162,8 +172,7 @@ class LeaveOneOut:
         """
         errors = np.zeros(len(self.penalties))
         for place in range(len(errors)):
-            for rows in self.blocks():
-                residual = self.residual(place, rows)
+            for rows, residual in self.residuals(place):
                 squared = np.einsum("ij,ij->i", residual, residual).astype(np.float64)
                 errors[place] += np.sum(squared / self.slack[rows, place] ** 2)
         weight = self.problem.pairs.weight
@@ -173,10 +182,6 @@ class LeaveOneOut:
     def best(self) -> int:
         """Place of the penalty of least error; of equals the largest, the more constrained map."""
         return len(self.errors) - 1 - int(np.argmin(self.errors[::-1]))
-
-    def blocks(self) -> list[slice]:
-        """Return the blocks of rows."""
-        return [slice(at, at + BLOCK_ROWS) for at in range(0, len(self.left), BLOCK_ROWS)]
 
 
 def _kept(singular: FloatArray, penalties: FloatArray) -> FloatArray:

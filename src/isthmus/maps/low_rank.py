@@ -128,7 +128,8 @@ class LowRank(Map):
         down = weight @ up.T
         self.penalty_ = np.asarray(grid[best])
         self.down_, self.up_ = down.astype(np.float32), up.astype(np.float32)
-        self.bias_ = problem.bias(down @ up).astype(np.float32)
+        bias = problem.mean_target - (problem.mean_source @ down) @ up
+        self.bias_ = bias.astype(np.float32)
         self.n_features_in_, self.n_features_target_ = weight.shape
         return self
 
@@ -171,11 +172,11 @@ def _rank_errors(left_out: LeaveOneOut, best: int, directions: FloatArray) -> Fl
     nothing, change = 0.0, np.zeros(directions.shape[1])
     along = directions.astype(np.float32)
     blocks = iter_centred(pairs.target, mean=mean, weight=pairs.weight)
-    for rows, centred in zip(left_out.blocks(), blocks, strict=True):
+    for (rows, residual), centred in zip(left_out.residuals(best), blocks, strict=True):
         apart = centred / np.maximum(1 - own[rows, None], np.finfo(np.float64).eps)
         slack = left_out.slack[rows, best, None].astype(np.float32)
-        residual = (left_out.residual(best, rows) / slack) @ along
         nothing += float(np.sum(apart**2))
         before = apart.astype(np.float32) @ along
-        change += np.sum(residual**2 - before**2, axis=0, dtype=np.float64)
+        after = (residual / slack) @ along
+        change += np.sum(after**2 - before**2, axis=0, dtype=np.float64)
     return (nothing + np.cumsum(change)) / total
