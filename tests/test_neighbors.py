@@ -365,7 +365,7 @@ GOOD = [[1.0, 2.0], [3.0, 4.0]]
             "NaN or infinity in row 1",
         ),
         (GOOD, [["a", "b"]], {}, InvalidVectorsError, "expected database as numbers"),
-        (GOOD, np.array([[1e300, 1.0]]), {}, InvalidVectorsError, "that float32 can hold"),
+        (GOOD, np.array([[1e300, 1.0]]), {}, InvalidVectorsError, "as float32 holds them"),
         ([[0.0, 0.0]], GOOD, {}, ZeroVectorError, "queries; got only zeros in row 0"),
         (GOOD, [[1.0, 0.0], [0.0, 0.0]], {}, ZeroVectorError, "database; got only zeros in row 1"),
         (GOOD, GOOD, {"k": 0}, ParameterError, "expected k as a whole number over 0; got 0"),
@@ -384,7 +384,7 @@ def test_bad_input_says_expected_got_do(queries, database, options, error, text)
 
 def test_products_too_large_for_float32_are_refused():
     big = np.full((1, 4), 1e30, np.float32)
-    with pytest.raises(InvalidVectorsError, match="inner products that float32 can hold"):
+    with pytest.raises(InvalidVectorsError, match="inner products as float32 holds them"):
         top_k(big, big, k=1, metric="dot")
     assert top_k(big, big, k=1).scores.tolist() == [[1.0]]
 

@@ -15,20 +15,17 @@ probe on this machine's library (once per shape and process):
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
+from isthmus._threads import one_blas_thread
 from isthmus._types import FloatArray
 
-__all__ = ["affine", "in_row_blocks", "own_threads"]
+__all__ = ["affine", "in_row_blocks"]
 
 ROW_UNIT = 12
 """Rows per kernel call of OpenBLAS on AVX2; other kernels take multiples of 12 as well."""
@@ -127,64 +124,10 @@ def in_row_blocks(carry: Callable[[FloatArray], FloatArray], X: FloatArray) -> F
 # --- threads -----------------------------------------------------------------------------------
 
 
-class _OneThread:
-    """Holds the matrix library to one thread while anybody is inside.
-
-    The number of threads belongs to the process, not to a caller, so entries are counted under a
-    lock: the first to enter sets it, the last to leave puts it back.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._limit: Any = None
-        self._libraries = ThreadpoolController().select(user_api="blas")
-
-    @contextmanager
-    def hold(self) -> Iterator[int]:
-        """Yield how many threads the library had: 1 for those who enter later."""
-        with self._lock:
-            found = self._libraries.lib_controllers
-            threads = max((each.get_num_threads() or 1 for each in found), default=1)
-            if self._inside == 0 and threads > 1:
-                self._limit = self._libraries.limit(limits=1)
-            self._inside += 1
-        try:
-            yield threads
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if self._inside == 0 and self._limit is not None:
-                    self._limit.restore_original_limits()
-                    self._limit = None
-
-
-@cache
-def _one_thread() -> _OneThread:
-    return _OneThread()
-
-
-@contextmanager
-def own_threads() -> Iterator[int]:
-    """Hold the matrix library to one thread, and yield how many threads of one's own to use.
-
-    For callers that spread rows over threads themselves: inside, `affine` and `in_row_blocks` start
-    none. The numbers are the same on any number of threads.
-
-    Examples
-    --------
-    >>> with own_threads() as threads:
-    ...     threads >= 1
-    True
-    """
-    with _one_thread().hold() as threads:
-        yield threads
-
-
 def _over_blocks(fill: Callable[[int, int], None], n: int, rows: int) -> None:
     """Call ``fill(start, stop)`` for every block of rows, on as many threads as BLAS had."""
     starts = range(0, n, rows)
-    with _one_thread().hold() as threads:
+    with one_blas_thread() as threads:
         if threads == 1 or len(starts) <= 1:
             for start in starts:
                 fill(start, min(start + rows, n))
@@ -259,7 +202,7 @@ def _whole_numbers(rows: FloatArray, bits: int) -> tuple[FloatArray, FloatArray]
 def _first_steady_plan(dim_in: int, dim_out: int) -> int | None:
     """Return the place in ``PLANS`` of the first that gives equal rows equal bits, or None."""
     trials = [_probe(dim_in, dim_out, seed) for seed in range(min(16, math.ceil(128 / dim_out)))]
-    with _one_thread().hold():
+    with one_blas_thread():
         for place, plan in enumerate(PLANS):
             if all(_is_steady(matrix, row, plan) for matrix, row in trials):
                 return place

@@ -14,7 +14,7 @@ import numpy as np
 
 from isthmus._files import check_file_writable
 from isthmus._progress import Track, silent
-from isthmus._rowwise import own_threads
+from isthmus._threads import one_blas_thread
 from isthmus._validate import check_positive
 from isthmus.bridge import Bridge, ScopeReport
 from isthmus.errors import ParameterError
@@ -160,7 +160,7 @@ def _carry(bridge: Bridge, batches: Iterable[VectorSet], writer: VectorWriter) -
 
     outside = 0
     waiting: deque[Future[tuple[VectorSet, int]]] = deque()
-    with own_threads() as threads, ThreadPoolExecutor(min(threads, MAX_THREADS)) as pool:
+    with one_blas_thread() as threads, ThreadPoolExecutor(min(threads, MAX_THREADS)) as pool:
         for batch in batches:
             waiting.append(pool.submit(carry, batch))
             if len(waiting) > min(threads, MAX_THREADS):
