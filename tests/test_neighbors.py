@@ -384,7 +384,7 @@ def test_bad_input_says_expected_got_do(queries, database, options, error, text)
 
 def test_products_too_large_for_float32_are_refused():
     big = np.full((1, 4), 1e30, np.float32)
-    with pytest.raises(InvalidVectorsError, match="inner products as float32 holds them"):
+    with pytest.raises(InvalidVectorsError, match="inner products that float32 can hold"):
         top_k(big, big, k=1, metric="dot")
     assert top_k(big, big, k=1).scores.tolist() == [[1.0]]
 
