@@ -96,7 +96,9 @@ SECTIONS = (
     Section(
         "federated_overhead",
         "What federation costs",
-        "Federated search over two SQLite stores beside the two searches alone, by turns.",
+        "Federated search over two SQLite stores, over the two searches alone, by turns: ratios of "
+        "clock time (of processor time), when nothing, some or all of the candidates that were "
+        "mapped before are remembered.",
         f"python benchmarks/federated_overhead.py {DATA}",
     ),
     Section(

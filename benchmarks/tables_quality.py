@@ -234,7 +234,9 @@ def grouped(records: Sequence[Record], *keys: str) -> dict[tuple[Any, ...], list
 
 def seeds_of(cells: Sequence[Record]) -> str:
     seeds = sorted({cell["parameters"]["seed"] for cell in cells})
-    return f"mean of {len(seeds)} splits (seeds {', '.join(map(str, seeds))})"
+    if len(seeds) == 1:
+        return f"1 split, seed {seeds[0]}"
+    return f"mean of {len(seeds)} splits, seeds {', '.join(map(str, seeds))}"
 
 
 def so_far(cells: Sequence[Record]) -> str:

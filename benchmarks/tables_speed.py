@@ -80,41 +80,45 @@ def medians_ms(seconds: Mapping[str, Sequence[float]]) -> dict[str, float]:
     return {f"{name}, ms": statistics.median(times) * 1e3 for name, times in seconds.items()}
 
 
+REMEMBERED = {"first": "nothing", "new": "some", "again": "all"}
+
+
 def federated_overhead(records: Sequence[Record]) -> Part:
-    """Federated search beside the two searches alone."""
+    """Federated search over the two searches alone, with nothing, some, all rows remembered."""
     lines: list[str] = []
     goals = []
     for record in records:
-        rows = []
-        for cell in record["cells"]:
-            alone, federated = (clocks(cell, name) for name in ("alone", "federated"))
-            wall = federated["wall"] / alone["wall"]
-            worked = (
-                f"{federated['processor'] / alone['processor']:.2f}" if "processor" in alone else ""
-            )
+        given, rows = record["parameters"], []
+        threads = f"{given['threads']} thread{'' if given['threads'] == '1' else 's'}"
+        for cell in record["result"]["cells"]:
+            alone = medians(cell, "alone")
+            kinds = {
+                kind: {clock: seconds / alone[clock] for clock, seconds in found.items()}
+                for kind, found in ((kind, medians(cell, kind)) for kind in REMEMBERED)
+            }
             count = cell["queries at a time"]
-            times = (f"{alone['wall']:.2f}", f"{federated['wall']:.2f}")
-            rows.append([cell["layout"], f"{count:,}", *times, f"{wall:.2f}", worked])
+            shown = [f"{one['wall']:.2f} ({one['processor']:.2f})" for one in kinds.values()]
+            rows.append(
+                [cell["layout"], f"{count:,}", f"{alone['wall'] / cell['searches']:.4f}", *shown]
+            )
+            said = [f"{REMEMBERED[kind]} {one['wall']:.2f}" for kind, one in kinds.items()]
             goals.append(
                 Goal(
-                    f"{count:,} at a time, {cell['layout']}: at most 1.3 x the two searches",
-                    f"{wall:.2f} times",
-                    wall <= 1.3,
+                    f"{count:,} at a time, {cell['layout']}, {threads}: at most 1.3 x the two "
+                    "searches, whatever is remembered",
+                    ", ".join(said),
+                    all(one["wall"] <= 1.3 for one in kinds.values()),
                 )
             )
-        setting = f"{record['data']}, maps {record['method']}, {record['environment']['threads']}"
-        head = ["", "queries", "alone, ms", "federated, ms", "ratio", "ratio of processor time"]
-        lines += [f"{setting} threads:", "", *markdown(head, rows), ""]
+        head = ["", "queries", "two searches, s", *REMEMBERED.values()]
+        lines += [f"{given['dataset']}, maps {given['method']}, {threads}:", ""]
+        lines += [*markdown(head, rows), ""]
     return Part(lines, goals)
 
 
-def clocks(cell: Mapping[str, Any], name: str) -> dict[str, float]:
-    """Return the median milliseconds of one search by clock; older runs have wall time only."""
-    times = cell["seconds"][name]
-    by_clock = times if isinstance(times, Mapping) else {"wall": times}
-    return {
-        clock: statistics.median(each) / cell["searches"] * 1e3 for clock, each in by_clock.items()
-    }
+def medians(cell: Mapping[str, Any], kind: str) -> dict[str, float]:
+    """Return the median seconds of a kind of search, by clock."""
+    return {clock: statistics.median(each) for clock, each in cell["seconds"][kind].items()}
 
 
 def fit_speed(records: Sequence[Record]) -> Part:
