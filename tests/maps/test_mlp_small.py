@@ -100,3 +100,14 @@ def test_weights_pull_the_network():
 def test_parameters_out_of_range(params, text):
     with pytest.raises(ParameterError, match=text):
         SmallMLP(**params).fit(*curved(60))
+
+
+def test_a_constant_target_column_does_not_stop_the_training():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 6))
+    Y = np.c_[X @ rng.normal(size=(6, 5)), np.full(400, 0.25) + 1e-6 * rng.normal(size=400)]
+    fitted = SmallMLP(hidden=(32, 32), max_epochs=100).fit(X[:300], Y[:300])
+    mapped = fitted.transform(X[300:])
+    np.testing.assert_allclose(mapped[:, 5], 0.25, atol=1e-4)
+    left = np.square(mapped[:, :5] - Y[300:, :5]).mean() / Y[300:, :5].var()
+    assert left < 0.2

@@ -28,6 +28,9 @@ from isthmus.maps.base import Map
 __all__ = ["SmallMLP"]
 
 LEAST_PAIRS = 10
+LEAST_SPREAD = 1e-4
+"""Share of the mean variance under which a target column counts as constant."""
+
 LEAST_PAIRS_TO_HOLD_OUT = 50
 """With fewer pairs a tenth of them says nothing; then the training loss stops the training."""
 
@@ -133,13 +136,17 @@ class SmallMLP(Map):
         self._check_params()
         pairs = check_fit(X, Y, sample_weight, minimum=LEAST_PAIRS)
         source, target = (_Standard.of(side, pairs.weight) for side in (pairs.source, pairs.target))
-        network = self._train(pairs, source, target)
+        moving = _moving_columns(pairs.target, pairs.weight)
+        network = self._train(pairs, source, target, moving)
         weights, biases = network.coefs_, network.intercepts_
         first = weights[0] / source.scale
-        last = weights[2] * target.scale
+        last = np.zeros((weights[2].shape[0], len(moving)))
+        last[:, moving] = weights[2] * target.scale
+        last_bias = np.array(target.mean, dtype=np.float64)
+        last_bias[moving] += biases[2] * target.scale
         self.weight_1_, self.bias_1_ = _float32(first, biases[0] - source.mean @ first)
         self.weight_2_, self.bias_2_ = _float32(weights[1], biases[1])
-        self.weight_3_, self.bias_3_ = _float32(last, biases[2] * target.scale + target.mean)
+        self.weight_3_, self.bias_3_ = _float32(last, last_bias)
         self.epochs_ = np.asarray(network.n_iter_)
         self.n_features_in_, self.n_features_target_ = pairs.source.shape[1], pairs.target.shape[1]
         return self
@@ -165,7 +172,13 @@ class SmallMLP(Map):
         check_positive(self.learning_rate, name="learning_rate")
         check_positive(self.max_epochs, name="max_epochs")
 
-    def _train(self, pairs: PairedRows, source: _Standard, target: _Standard) -> Any:
+    def _train(
+        self,
+        pairs: PairedRows,
+        source: _Standard,
+        target: _Standard,
+        moving: npt.NDArray[np.bool_],
+    ) -> Any:
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.neural_network import MLPRegressor
 
@@ -178,7 +191,7 @@ class SmallMLP(Map):
             random_state=self.seed,
         )
         # One target column must come as a vector, or scikit-learn warns.
-        wanted = target.apply(pairs.target)
+        wanted = target.apply(pairs.target)[:, moving]
         wanted = wanted[:, 0] if wanted.shape[1] == 1 else wanted
         self.converged_ = np.asarray(1)
         with warnings.catch_warnings(record=True) as caught:
@@ -190,6 +203,17 @@ class SmallMLP(Map):
             else:
                 warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
         return network
+
+
+def _moving_columns(rows: FloatArray, weight: FloatArray | None) -> npt.NDArray[np.bool_]:
+    """Tell which target columns vary; the others are predicted by their mean.
+
+    Early stopping of scikit-learn looks at the mean of R^2 over the columns, and a column that does
+    not vary (some models have them) drowns all others there.
+    """
+    spread = np.mean((rows - mean_rows(rows, weight=weight)) ** 2, axis=0)
+    moving: npt.NDArray[np.bool_] = spread > LEAST_SPREAD * spread.mean()
+    return moving
 
 
 class _Standard:
