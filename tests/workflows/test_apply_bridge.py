@@ -1,6 +1,7 @@
 """Applying from file to file: the same numbers as in memory, and nothing half written."""
 
 import dataclasses
+import importlib
 
 import numpy as np
 import pytest
@@ -59,6 +60,18 @@ def test_files_hold_what_apply_gives_in_memory(sets, bridge, source, tmp_path, s
     assert applied.scope.outside == bridge.examine(sets[0]).outside
     assert 0 < applied.share_outside < 0.1
     assert applied.seconds > 0
+
+
+def test_the_scope_of_many_rows_is_that_of_batches_at_even_distances(
+    sets, bridge, source, tmp_path, monkeypatch
+):
+    module = importlib.import_module("isthmus.workflows.apply_bridge")
+    monkeypatch.setattr(module, "MOST_EXAMINED", 500)
+    applied = apply_bridge(bridge, source, tmp_path / "out.npy", batch_rows=100)
+    looked_at = np.concatenate([np.arange(start, start + 100) for start in range(0, 2_500, 500)])
+    assert (applied.rows, applied.scope.rows) == (2_500, 500)
+    assert applied.scope.outside == bridge.examine(sets[0].select(looked_at)).outside
+    assert applied.to_dict()["examined"] == 500
 
 
 @pytest.mark.parametrize("batch_rows", [1, 7, 960, 1_000, 5_000])

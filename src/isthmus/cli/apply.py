@@ -47,6 +47,6 @@ def apply(
         output.warn(note)
     output.say(
         f"{applied.rows:,} rows carried to {applied.space} in {applied.seconds:.1f} s, "
-        f"{applied.scope.outside:,} outside the scope: {out}"
+        f"{applied.share_outside:.1%} outside the scope: {out}"
     )
     output.done(applied.to_dict())
