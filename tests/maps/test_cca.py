@@ -46,6 +46,15 @@ def test_correlations_solve_the_generalised_eigenproblem(weighted, n):
     np.testing.assert_allclose(fitted.correlations_**2, values[:5], rtol=1e-8)
 
 
+def test_fewer_directions_than_columns_at_the_least_shrinkage():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 3)) @ rng.standard_normal((3, 60))
+
+    fitted = CCA(shrinkage=1e-9).fit(X, X[:, ::-1])
+
+    np.testing.assert_allclose(fitted.correlations_, [1, 1, 1], atol=1e-5)
+
+
 def test_directions_are_normalised_by_the_ridged_covariance():
     X, Y = related()
     fitted = CCA(shrinkage=0.1, power=0).fit(X, Y)
@@ -123,7 +132,8 @@ def test_components_are_the_first_ones(kept):
     [
         ({"n_components": 0}, "n_components from 1 to 5, .*; got 0"),
         ({"n_components": 6}, "n_components from 1 to 5, .*; got 6"),
-        ({"shrinkage": 0.0}, "shrinkage between 0 and 1 .*; got shrinkage=0.0"),
+        ({"shrinkage": 0.0}, "shrinkage from 1e-09 to under 1 .*; got shrinkage=0.0"),
+        ({"shrinkage": 1e-12}, "got shrinkage=1e-12"),
         ({"shrinkage": 1.5}, "got shrinkage=1.5"),
         ({"shrinkage": "oas"}, "got shrinkage='oas'"),
         ({"power": -1}, "power of at least 0; got .*power=-1"),

@@ -29,7 +29,6 @@ from isthmus._linalg import (
     eigen_directions,
     iter_centred,
     mean_rows,
-    right_singular,
 )
 from isthmus._types import FloatArray
 from isthmus.errors import ParameterError
@@ -37,6 +36,12 @@ from isthmus.maps._fitting import PairedRows, check_fit
 from isthmus.maps.base import LandsIn, Map
 
 __all__ = ["CCA"]
+
+LEAST_GIVEN = 1e-9
+"""With less, a covariance of fewer directions than columns has no Cholesky factor in float64."""
+
+LEAST_CORRELATION = 1e-4
+"""Of the largest: directions under it say nothing, and rounding decides which they are."""
 
 SMALLEST_SHRINKAGE = 1e-6
 """Never none at all, so that a whitener exists, and never all, so that something is whitened."""
@@ -49,7 +54,7 @@ class CCA(Map):
     ----------
     n_components : int, optional
         Directions to keep, those of the highest correlation. Default: all there are.
-    shrinkage : float in (0, 1) or "ledoit_wolf", default "ledoit_wolf"
+    shrinkage : float in [1e-9, 1) or "ledoit_wolf", default "ledoit_wolf"
         Share r of the mean variance in every direction; by default the share that Ledoit and Wolf
         (2004) estimate from the rows of each side.
     power : float, default 4
@@ -130,8 +135,8 @@ class CCA(Map):
         left, correlations, right = _canonical(source, target, pairs)
         kept = self._n_kept(len(correlations))
         scale = correlations[:kept] ** self.power
-        self.source_directions_ = ((source.whitener @ left[:, :kept]) * scale).astype(np.float32)
-        self.target_directions_ = ((target.whitener @ right[:, :kept]) * scale).astype(np.float32)
+        self.source_directions_ = (source.directions(left[:, :kept]) * scale).astype(np.float32)
+        self.target_directions_ = (target.directions(right[:, :kept]) * scale).astype(np.float32)
         self.mean_source_, self.mean_target_ = source.mean, target.mean
         self.correlations_ = correlations[:kept]
         self.shrinkages_ = np.asarray([source.shrinkage, target.shrinkage])
@@ -148,11 +153,12 @@ class CCA(Map):
 
     def _check_params(self) -> None:
         shrinkage_fits = self.shrinkage == "ledoit_wolf" or (
-            not isinstance(self.shrinkage, str) and 0 < self.shrinkage < 1
+            not isinstance(self.shrinkage, str) and LEAST_GIVEN <= self.shrinkage < 1
         )
         if not shrinkage_fits or self.power < 0:
             raise ParameterError(
-                expected="shrinkage between 0 and 1 or 'ledoit_wolf', power of at least 0",
+                expected=f"shrinkage from {LEAST_GIVEN} to under 1 or 'ledoit_wolf', power of at "
+                "least 0",
                 got=f"shrinkage={self.shrinkage!r}, power={self.power!r}",
                 do="leave them out",
             )
@@ -171,36 +177,47 @@ class CCA(Map):
 
 @dataclass(frozen=True)
 class _Side:
-    """One side: mean (dim,), basis (dim, rank), spread (rank,).
-
-    ``spread`` is the square root of the ridged variance along each column of the basis.
-    """
+    """One side: mean (dim,) and Cholesky factor (dim, dim) of its ridged covariance."""
 
     mean: FloatArray
-    basis: FloatArray
-    spread: FloatArray
+    factor: FloatArray
     shrinkage: float
 
-    @property
-    def whitener(self) -> FloatArray:
-        return self.basis / self.spread
+    def whiten(self, rows: FloatArray) -> FloatArray:
+        """Return ``L^-1 rows``, for rows of shape (dim, k)."""
+        return _solve(self.factor, rows)
+
+    def directions(self, whitened: FloatArray) -> FloatArray:
+        """Return ``L^-T whitened``: directions (dim, k) in the space of the side."""
+        return _solve(self.factor, whitened, transposed=True)
+
+
+def _solve(factor: FloatArray, rows: FloatArray, *, transposed: bool = False) -> FloatArray:
+    from scipy.linalg import solve_triangular
+
+    return np.asarray(
+        solve_triangular(factor, rows, lower=True, trans=int(transposed), check_finite=False)
+    )
 
 
 def _decompose(
     rows: FloatArray, weight: FloatArray | None, shrinkage: float | Literal["ledoit_wolf"]
 ) -> _Side:
+    from scipy.linalg import cholesky
+
     mean = mean_rows(rows, weight=weight)
     total = len(rows) if weight is None else weight.sum()
-    singular, basis = right_singular(rows, mean=mean, weight=weight)
-    variances, dim = singular**2 / total, rows.shape[1]
+    covariance = cross_product(rows, mean_x=mean, weight=weight) / total
     estimate = shrinkage == "ledoit_wolf"
-    used = _ledoit_wolf(rows, mean, variances, weight) if estimate else float(shrinkage)
-    spread = np.sqrt(variances + used / (1 - used) * variances.sum() / dim)
-    return _Side(mean, basis, spread, used)
+    used = _ledoit_wolf(rows, mean, covariance, weight) if estimate else float(shrinkage)
+    covariance[np.diag_indices_from(covariance)] += (
+        used / (1 - used) * np.trace(covariance) / len(covariance)
+    )
+    return _Side(mean, cholesky(covariance, lower=True, check_finite=False), used)
 
 
 def _ledoit_wolf(
-    rows: FloatArray, mean: FloatArray, variances: FloatArray, weight: FloatArray | None
+    rows: FloatArray, mean: FloatArray, covariance: FloatArray, weight: FloatArray | None
 ) -> float:
     """Return the share of the mean variance that estimates the covariance best.
 
@@ -213,8 +230,8 @@ def _ledoit_wolf(
     for block in iter_centred(rows, mean=mean):
         fourth += float(share[at : at + len(block)] @ np.square(block).sum(axis=1) ** 2)
         at += len(block)
-    squared = float(np.sum(variances**2))
-    distance = squared - float(variances.sum()) ** 2 / rows.shape[1]
+    squared = float(np.sum(covariance**2))
+    distance = squared - float(np.trace(covariance)) ** 2 / rows.shape[1]
     noise = (fourth - squared) * float(np.sum(share**2))
     share_of_noise = noise / distance if distance > 0 else 1.0
     return min(max(share_of_noise, SMALLEST_SHRINKAGE), 1 - SMALLEST_SHRINKAGE)
@@ -228,8 +245,8 @@ def _canonical(
         pairs.source, pairs.target, mean_x=source.mean, mean_y=target.mean, weight=pairs.weight
     )
     total = len(pairs) if pairs.weight is None else pairs.weight.sum()
-    whitened = source.whitener.T @ (cross / total) @ target.whitener
-    # The smaller Gram matrix is exact enough: correlations of nearly 0 are left out.
+    whitened = target.whiten(source.whiten(cross / total).T).T
+    # The smaller Gram matrix is exact enough for what is kept.
     if whitened.shape[0] > whitened.shape[1]:
         right, correlations, left = _by_gram(whitened.T)
     else:
@@ -240,6 +257,8 @@ def _canonical(
 def _by_gram(wide: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     values, left = eigen_directions(wide @ wide.T)
     singular = np.sqrt(values)
+    kept = singular > LEAST_CORRELATION * singular[0]
+    left, singular = left[:, kept], singular[kept]
     return left, singular, wide.T @ (left / singular)
 
 
