@@ -13,6 +13,7 @@ from typing import ClassVar
 __all__ = [
     "ArtifactError",
     "ConfigError",
+    "ConflictingSeedsError",
     "CorruptFileError",
     "CorruptStoreError",
     "CountMismatchError",
@@ -191,6 +192,12 @@ class UnsupportedOperationError(IsthmusError, NotImplementedError):
     """An operation that this map or store declares it does not have."""
 
     exit_code = 27
+
+
+class ConflictingSeedsError(InputError):
+    """A row in two seed pairs: the same pair again, or two that contradict each other."""
+
+    exit_code = 28
 
 
 # --- spaces ----------------------------------------------------------------------------------
