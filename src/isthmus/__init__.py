@@ -9,7 +9,14 @@ if TYPE_CHECKING:
     from isthmus.bridge import Bridge
     from isthmus.federate import Federation
     from isthmus.spaces import Pairs, Space, VectorSet
-    from isthmus.workflows import apply_bridge, evaluate_bridge, fit_bridge, inspect, search
+    from isthmus.workflows import (
+        apply_bridge,
+        evaluate_bridge,
+        find_links,
+        fit_bridge,
+        inspect,
+        search,
+    )
 
 __all__ = [
     "Bridge",
@@ -19,6 +26,7 @@ __all__ = [
     "VectorSet",
     "apply_bridge",
     "evaluate_bridge",
+    "find_links",
     "fit_bridge",
     "inspect",
     "search",

@@ -4,6 +4,7 @@ from isthmus.workflows._evaluating import OF_QUERIES
 from isthmus.workflows.apply_bridge import Applied, apply_bridge
 from isthmus.workflows.demo import DemoResult, demo
 from isthmus.workflows.evaluate_bridge import Evaluation, evaluate_bridge
+from isthmus.workflows.find_links import FoundLinks, find_links
 from isthmus.workflows.fit_bridge import fit_bridge
 from isthmus.workflows.inspect import Inspection, PairInspection, SetInspection, inspect
 from isthmus.workflows.search import search
@@ -13,12 +14,14 @@ __all__ = [
     "Applied",
     "DemoResult",
     "Evaluation",
+    "FoundLinks",
     "Inspection",
     "PairInspection",
     "SetInspection",
     "apply_bridge",
     "demo",
     "evaluate_bridge",
+    "find_links",
     "fit_bridge",
     "inspect",
     "search",
