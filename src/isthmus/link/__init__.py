@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from isthmus.link.base import Linker, LinkState
+from isthmus.link.cca import CCA
+from isthmus.link.linear import Linear
 from isthmus.link.links import Iteration, Links, LinkVerdict, MatchedRows
+from isthmus.link.mlp import MLP
 from isthmus.link.problem import LinkProblem
+from isthmus.link.procrustes import Procrustes
+from isthmus.link.rcsls import RCSLS
+from isthmus.link.registry import LINKERS, make, names
+from isthmus.link.self_training import SelfTraining
 
 __all__ = [
+    "CCA",
+    "LINKERS",
+    "MLP",
+    "RCSLS",
     "Iteration",
+    "Linear",
     "LinkProblem",
     "LinkState",
     "LinkVerdict",
     "Linker",
     "Links",
     "MatchedRows",
+    "Procrustes",
+    "SelfTraining",
+    "make",
+    "names",
 ]
