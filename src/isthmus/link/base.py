@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from isthmus._types import FloatArray, IntArray
+from isthmus.errors import ParameterError
 from isthmus.link.links import Iteration, Links
 from isthmus.link.problem import LinkProblem
 
@@ -83,7 +84,14 @@ class Linker(ABC):
         -------
         Links
             With ``interrupted`` where Ctrl-C came after the first iteration: the links so far.
+
+        Raises
+        ------
+        ParameterError
+            A negative seed.
         """
+        if seed < 0:
+            raise ParameterError(expected="a seed of at least 0", got=f"{seed}", do="change it")
         state, interrupted = resume, False
         try:
             if state is None or not state.done:

@@ -11,12 +11,20 @@ import numpy.typing as npt
 from isthmus._linalg import normalise
 from isthmus._types import FloatArray, IntArray
 from isthmus._validate import as_matrix, check_nonzero, check_pairs, check_spread
-from isthmus.errors import ConflictingSeedsError, ParameterError, TooFewPairsError
+from isthmus.errors import (
+    ConflictingSeedsError,
+    DegenerateVectorsError,
+    ParameterError,
+    TooFewPairsError,
+)
 
 __all__ = ["MIN_SEEDS", "LinkProblem"]
 
 MIN_SEEDS = 3
 """Fewer seed pairs give no view in which a point has a place; the paper starts from 15."""
+
+SAME_DIRECTION = 1e-6
+"""Unit vectors whose coordinates differ by less are equal but for rounding."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -76,7 +84,7 @@ class LinkProblem:
         DimensionError, EmptyInputError, InvalidVectorsError, ZeroVectorError
             A cloud that cannot be used.
         DegenerateVectorsError
-            A cloud of one point, or of equal ones.
+            A cloud of one point, or of equal directions.
         TooFewPairsError
             Fewer than 3 seeds.
         ParameterError, ConflictingSeedsError
@@ -116,7 +124,7 @@ class LinkProblem:
             Not as many rows in both sides of the seeds.
         DimensionError, EmptyInputError, InvalidVectorsError, ZeroVectorError,
         DegenerateVectorsError, TooFewPairsError
-            As in `of_rows`.
+            As in `of_rows`; fewer than 3 different seeds.
         """
         left, right = _cloud(source, "source"), _cloud(target, "target")
         first = as_matrix(seed_source, name="seed_source", dim=left.shape[1])
@@ -124,6 +132,7 @@ class LinkProblem:
         check_pairs(first, second, minimum=MIN_SEEDS)
         check_nonzero(first, name="seed_source")
         check_nonzero(second, name="seed_target")
+        _check_different(np.hstack([first, second]))
         return cls(
             source=left,
             target=right,
@@ -137,7 +146,25 @@ def _cloud(values: npt.ArrayLike, name: str) -> FloatArray:
     cloud = as_matrix(values, name=name)
     check_nonzero(cloud, name=name)
     check_spread(cloud, name=name)
-    return normalise(cloud)
+    unit = normalise(cloud)
+    if np.ptp(unit, axis=0).max() < SAME_DIRECTION:
+        raise DegenerateVectorsError(
+            expected=f"at least two different directions in {name}",
+            got=f"{len(unit)} rows that differ in length alone",
+            do="check that the vectors were read in the right way",
+        )
+    return unit
+
+
+def _check_different(seeds: FloatArray) -> None:
+    """Refuse seed pairs that are fewer than three once repetitions are taken out."""
+    different = len(np.unique(seeds, axis=0))
+    if different < MIN_SEEDS:
+        raise TooFewPairsError(
+            expected=f"at least {MIN_SEEDS} different seed pairs",
+            got=f"{different} in {len(seeds)}",
+            do="add seeds of other objects",
+        )
 
 
 def _seed_rows(seeds: npt.ArrayLike, n_source: int, n_target: int) -> IntArray:
