@@ -85,7 +85,7 @@ def median_distance(hashes: FloatArray) -> float:
     squares = lengths[:, None] + lengths - 2.0 * products
     apart = squares[np.triu_indices(len(rows), 1)]
     apart = apart[apart > EQUAL * apart.max(initial=0.0)]
-    return float(np.sqrt(np.median(apart))) if len(apart) else 1.0
+    return float(np.median(np.sqrt(apart))) if len(apart) else 1.0
 
 
 def kernel_hashes(distances: FloatArray, *, bandwidth: float | None) -> FloatArray:

@@ -13,7 +13,7 @@ from isthmus._types import FloatArray, IntArray
 __all__ = ["Schedule", "furthest_points", "random_points", "schedule"]
 
 ROUNDING = 1e-9
-"""Taken off before rounding up: 0.1 * 30 is 3.0000000000000004."""
+"""Taken off before rounding up: 0.55 * 100 is 55.00000000000001."""
 
 
 @dataclass(frozen=True)
