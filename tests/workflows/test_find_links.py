@@ -28,7 +28,7 @@ from isthmus.errors import (
     VerdictError,
     ZeroVectorError,
 )
-from isthmus.link import Iteration, Linker, LinkProblem, Links, LinkState, LinkVerdict
+from isthmus.link import Iteration, Linker, LinkProblem, Links, LinkState, LinkVerdict, registry
 
 A, B = Space(model="a", dim=6), Space(model="b", dim=6)
 N = 60
@@ -407,6 +407,33 @@ def test_a_killed_run_goes_on_as_if_it_was_never_stopped(sets, tmp_path: Path):
     assert path.is_file()  # until the links are written
     resumed.discard_checkpoint()
     assert not path.exists()
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_every_method_goes_on_from_what_it_kept(sets, tmp_path: Path, name):
+    params = {"ao": {"overlap": N}}.get(name, {})
+    first, path = tmp_path / "first", tmp_path / "c"
+
+    def copy(items, description, total):
+        del description, total
+        for item in items:
+            if not first.exists():
+                first.write_bytes(path.read_bytes())
+            yield item
+
+    def call(**more):
+        seeds = true_pairs(sets, 20)
+        return find_links(*sets, seeds, method=name, checkpoint=path, seed=100, **params, **more)
+
+    whole = call(track=copy)
+    path.write_bytes(first.read_bytes())
+    resumed = call(resume=True)
+    assert resumed.resumed_after == 1
+    assert len(resumed.links.history) == len(whole.links.history)
+    for part in ("source_rows", "target_rows", "posterior", "votes"):
+        np.testing.assert_array_equal(getattr(resumed.links, part), getattr(whole.links, part))
+    assert resumed.links.verdict == whole.links.verdict
+    assert resumed.links.overlap == whole.links.overlap
 
 
 def test_an_interrupted_run_keeps_links_and_checkpoint(sets, tmp_path: Path):

@@ -13,6 +13,7 @@ from isthmus.cli.evaluate import evaluate
 from isthmus.cli.fit import fit
 from isthmus.cli.info import info
 from isthmus.cli.inspect import inspect
+from isthmus.cli.link import link
 from isthmus.cli.search import search
 from isthmus.cli.store import store_add, store_info
 
@@ -21,6 +22,7 @@ __all__ = ["GROUPS", "NAMES", "app", "command"]
 COMMANDS: Mapping[str, Callable[..., None]] = {
     "demo": demo,
     "inspect": inspect,
+    "link": link,
     "fit": fit,
     "evaluate": evaluate,
     "apply": apply,

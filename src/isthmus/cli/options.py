@@ -10,24 +10,36 @@ import typer
 __all__ = [
     "Answers",
     "BridgeFolder",
+    "Coverage",
+    "EveryCandidate",
     "FederationFile",
     "HubQueries",
     "Json",
     "Judgements",
+    "LinkMethod",
+    "LinksOut",
     "Method",
+    "MethodParams",
     "MinRetention",
     "NewBridge",
     "NumberType",
     "Pairs",
+    "PlotOut",
+    "Precision",
     "Purpose",
     "Queries",
     "Quiet",
     "Require",
+    "RequireLinked",
+    "Resume",
     "RunOut",
     "Seed",
+    "SeedFile",
+    "SeedVectorFiles",
     "Source",
     "Target",
     "TargetQueries",
+    "Threshold",
     "VectorsOut",
 ]
 
@@ -59,6 +71,97 @@ Pairs = Annotated[
         help="Pairs of ids, .csv or .parquet with source,target. Default: equal ids.",
         show_default=False,
     ),
+]
+
+# inspect
+PlotOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Draw how far both agree, by distance and by number of neighbours: .svg or .png.",
+        show_default=False,
+    ),
+]
+
+# link
+SeedFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--seeds",
+        metavar="FILE",
+        help="Pairs known to be equal, .csv or .parquet with source,target: ids of A and of B.",
+        show_default=False,
+    ),
+]
+SeedVectorFiles = Annotated[
+    tuple[Path, Path] | None,
+    typer.Option(
+        "--seed-vectors",
+        metavar="A2 B2",
+        help="Vectors of other objects in the spaces of A and B as seeds, paired by equal ids or "
+        "by the ids in --seeds.",
+        show_default=False,
+    ),
+]
+LinksOut = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="File of links, .csv or .parquet: source,target,posterior,votes.",
+        show_default=False,
+    ),
+]
+LinkMethod = Annotated[
+    str,
+    typer.Option("--method", metavar="NAME", help="A method by name; see docs/linking.md."),
+]
+MethodParams = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--param",
+        metavar="NAME=VALUE",
+        help="A parameter of the method; may be given several times.",
+        show_default=False,
+    ),
+]
+Threshold = Annotated[
+    str,
+    typer.Option(
+        "--threshold",
+        metavar="own|max_f1|POSTERIOR",
+        help="Which candidates are links: the method's own choice, the highest expected F1, or a "
+        "least posterior.",
+    ),
+]
+Precision = Annotated[
+    float | None,
+    typer.Option(
+        "--precision",
+        metavar="SHARE",
+        help="Instead: as many as are expected to be right in this share.",
+        show_default=False,
+    ),
+]
+Coverage = Annotated[
+    float | None,
+    typer.Option(
+        "--coverage",
+        metavar="SHARE",
+        help="Instead: this share of the candidates, the surest.",
+        show_default=False,
+    ),
+]
+EveryCandidate = Annotated[
+    bool, typer.Option("--all", help="Write every candidate, not only the links.")
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on from where a run with this --out was stopped.")
+]
+RequireLinked = Annotated[
+    str | None,
+    typer.Option("--require", metavar="VERDICT", help="Fail unless the verdict is this: 'linked'."),
 ]
 
 # fit

@@ -31,8 +31,9 @@ work over two seconds, to stderr. Files of vectors are `.npz`, `.npy`, `.parquet
   known is `null`.
 - `--quiet` leaves out progress, notes and what was written where; tables that were asked for
   remain.
-- A verdict is a result: `fit` writes the bridge with it and exits 0. `--require bridge` turns a
-  lesser verdict into an error (`pre_aligned` is enough).
+- A verdict is a result: `fit` writes the bridge with it, `link` the links, and both exit 0.
+  `--require bridge` (`pre_aligned` is enough), or `--require linked`, turns a lesser verdict into
+  an error; what was made is written all the same.
 - Exit codes: [errors.md](errors.md). A reader that closes the pipe is no error.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from isthmus.cli.output import facts, grid
@@ -15,8 +15,22 @@ if TYPE_CHECKING:
 
     from isthmus.bridge import Bridge
     from isthmus.evaluate import Report, Value
+    from isthmus.link import Iteration
+    from isthmus.workflows import FoundLinks
 
-__all__ = ["about_bridge", "is_retrieval", "report_table", "say_number", "say_value"]
+__all__ = [
+    "about_bridge",
+    "about_iterations",
+    "about_links",
+    "is_retrieval",
+    "report_table",
+    "say_number",
+    "say_value",
+]
+
+
+LAST = 5
+"""Iterations that are shown."""
 
 
 def say_value(value: Value | None) -> str:
@@ -84,6 +98,62 @@ def about_bridge(bridge: Bridge) -> Table:
             ("hash", bridge.hash[:16]),
         ]
     )
+
+
+def about_links(found: FoundLinks) -> Table:
+    """Make a table of what was linked and how far it can be believed."""
+    told = found.to_dict()
+    least, verdict = told["threshold"], told["verdict"]
+    asked = {name: value for name, value in told["asked"].items() if value is not None}
+    name, value = list(asked.items())[-1]  # precision and coverage stand in for a threshold
+    posterior = [value for value in told["posterior"].values() if value is not None]
+    return facts(
+        [
+            ("from", f"{told['source']['rows']:,} rows of {told['source']['space']}"),
+            ("to", f"{told['target']['rows']:,} rows of {told['target']['space']}"),
+            ("seeds", f"{told['seeds']:,}" + ("" if told["seeds_inside"] else ", other objects")),
+            ("method", f"{told['method']}, {told['views']:,} views"),
+            (
+                "links",
+                f"{told['links']:,} of {told['candidates']:,} candidates ({name} {value}"
+                + ("" if least is None else f", posterior from {least:.3f}")
+                + ")",
+            ),
+            ("posterior quartiles", " / ".join(f"{one:.3f}" for one in posterior) or "-"),
+            ("estimated overlap", _overlap(found)),
+            ("verdict", ": ".join([verdict["status"], "; ".join(verdict["reasons"])]).rstrip(": ")),
+        ]
+    )
+
+
+def _overlap(found: FoundLinks) -> str:
+    shared = found.links.overlap
+    if shared is None:
+        return "not estimated by this method"
+    shares = " and ".join(
+        f"{shared / len(side):.0%} of {name}"
+        for name, side in (("A", found.source), ("B", found.target))
+    )
+    return f"{shared:,.0f} objects, {shares}"
+
+
+def about_iterations(history: Sequence[Iteration]) -> Table:
+    """Make a table of the last iterations."""
+    columns = ["iteration", "views", "anchors", "candidates", "links", "ratio", "least", "s"]
+    rows = [
+        [
+            f"{one.number} {one.phase}",
+            f"{one.views:,}",
+            f"{one.anchors:,}",
+            f"{one.candidates:,}",
+            f"{one.links:,}",
+            say_number(one.ratio, digits=2),
+            say_number(one.threshold, digits=2),
+            f"{one.seconds:.1f}",
+        ]
+        for one in history[-LAST:]
+    ]
+    return grid(columns, rows)
 
 
 def is_retrieval(name: str) -> bool:
