@@ -14,6 +14,7 @@ from pathlib import Path
 
 import lab19_tables
 from table_format import Goal, Part, Record, load, markdown
+from tables_link import LINKING
 from tables_quality import QUALITY
 from tables_speed import SPEED
 
@@ -115,6 +116,29 @@ SECTIONS = (
         f"python benchmarks/neighbors_speed.py {DATA}",
         has_goals=False,
     ),
+    Section(
+        "link",
+        "Linking two clouds",
+        "Two clouds that share some objects, and 15 to 30 seed pairs of them: which vectors are "
+        "the same object. Split as in section 5.1 of the paper: overlap is shared / union.",
+        f"python benchmarks/link.py {DATA}",
+    ),
+    Section(
+        "link_studies",
+        "Linking where it is hard, and the parts of GEH",
+        "Seeds from elsewhere, wrong ones, badly placed ones; unequal and unrelated clouds; what "
+        "`geh` owes to its parts and parameters. Precision / recall / F1 in percent, ± the "
+        "standard deviation of F1 over draws.",
+        f"python benchmarks/link_studies.py all {DATA} && python benchmarks/link_geh.py all {DATA}",
+    ),
+    Section(
+        "link_speed",
+        "Time and memory of linking",
+        "Whole runs from 15 seeds, each a process of its own, and one view of `geh` beside its "
+        "bare product and numpy's top 50 both ways. 20,000 titles a side are all there are "
+        "(overlap 1), or are filled up with two other data sets.",
+        f"python benchmarks/link_speed.py {DATA}",
+    ),
 )
 
 
@@ -153,7 +177,7 @@ def part_of(section: Section, records: Sequence[Record]) -> Part:
     """Return what a section says; results of an older format are named, not guessed at."""
     if not records:
         return nothing(section, "not measured yet")
-    makers: dict[str, Callable[[Sequence[Record]], Part]] = {**QUALITY, **SPEED}
+    makers: dict[str, Callable[[Sequence[Record]], Part]] = {**QUALITY, **SPEED, **LINKING}
     try:
         return makers[section.task](records)
     except (KeyError, TypeError, IndexError) as error:

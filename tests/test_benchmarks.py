@@ -6,14 +6,19 @@ import importlib
 import json
 import sys
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from isthmus import Pairs, Space, VectorSet
+from isthmus.evaluate.linking import are_true
 from isthmus.federate.candidates import Candidates
 from isthmus.federate.fusion import Score
+from isthmus.link import LinkProblem, Links
+from isthmus.link.self_training import SelfTraining
 from isthmus.maps import Compose, names
 from isthmus.testing.planted import planted_pair
 
@@ -164,7 +169,7 @@ def write(results: Path, docs: Path) -> dict[str, str]:
 
 def test_pages_name_what_was_not_measured(tmp_path: Path):
     pages = write(tmp_path / "nothing", tmp_path / "docs")
-    assert pages["numbers"].count("Not measured yet.") == 10
+    assert pages["numbers"].count("Not measured yet.") == 13
     assert "python benchmarks/honesty.py --data ../shared/data" in pages["numbers"]
     assert "Not measured yet: `python benchmarks/lab19.py" in pages["lab19"]
 
@@ -345,3 +350,270 @@ def test_the_slowest_fit_is_named():
         ("900 MB at most", True),
     ]
     assert "| 10 x 3 to 4 | 1.00 | 1.75 |" in part.lines
+
+
+@pytest.fixture(scope="module")
+def clouds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two data sets of 300 objects each in the same two models of 24 and 32 columns."""
+    folder = tmp_path_factory.mktemp("clouds")
+    pair = planted_pair(2 * DOCUMENTS, 24, 32, noise=0.15, normalized=True)
+    for place, name in enumerate(("near", "far")):
+        (folder / name).mkdir()
+        part = slice(place * DOCUMENTS, (place + 1) * DOCUMENTS)
+        ids = np.array([f"d{row}" for row in range(DOCUMENTS)])
+        for model, side in (("one", pair.source), ("two", pair.target)):
+            space = Space(model=model, dim=side.dim, normalized=True)
+            for kind in ("docs", "queries"):
+                path = folder / f"{name}/{kind}.{model}.npz"
+                VectorSet(ids, side.matrix()[part], space).save(path)
+        judged = "".join(f"d{row}\td{row}\t1\n" for row in range(DOCUMENTS))
+        (folder / name / "qrels.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}")
+    return folder
+
+
+@pytest.fixture
+def linking(clouds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let the benchmarks of linking know the two small data sets only; return their arguments."""
+    cells, studied = (importlib.import_module(f"link_{name}") for name in ("cells", "studies"))
+    speed = importlib.import_module("link_speed")
+    near = cells.Pair("near", "one", "two")
+    monkeypatch.setattr(cells, "PAIRS", dict.fromkeys(("near", "far"), (("one", "two"),)))
+    monkeypatch.setattr(studied, "STRATEGY_PAIRS", [near])
+    monkeypatch.setattr(studied, "UNRELATED_PAIRS", [near])
+    monkeypatch.setattr(studied, "ELSEWHERE", "far")
+    monkeypatch.setattr(importlib.import_module("link_geh"), "REAL", near)
+    monkeypatch.setattr(speed, "CLIMATE", [near])
+    monkeypatch.setattr(speed, "ANCHORS", 20)
+    return ["--data", str(clouds), "--results", str(tmp_path), "--draws", "0", "--cells", "near"]
+
+
+def call(name: str, *words: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [name, *words])
+        importlib.import_module(name).main()
+
+
+def test_a_split_shares_what_is_asked_for():
+    split = importlib.import_module("link_cells").split
+    for overlap, sizes in ((0.3, None), (1.0, None), (0.05, (45, 450))):
+        cut = split(501, overlap=overlap, draw=100, sizes=sizes)
+        shared = np.intersect1d(cut.source_rows, cut.target_rows)
+        union = np.union1d(cut.source_rows, cut.target_rows)
+        assert len(shared) == len(cut.truth) == round(overlap * 501)
+        assert len(union) == (501 if sizes is None else sum(sizes) - len(shared))
+        source, target = cut.truth.T
+        np.testing.assert_array_equal(cut.source_rows[source], cut.target_rows[target])
+        apart = abs(len(cut.source_rows) - len(cut.target_rows))
+        assert apart == (405 if sizes else int(overlap < 1))
+    assert not np.array_equal(cut.truth, split(501, overlap=0.05, draw=101, sizes=sizes).truth)
+    with pytest.raises(ValueError, match="no clouds"):
+        split(501, overlap=0.3, draw=0, sizes=(50, 500))
+
+
+def test_linking_is_measured_kept_and_not_run_twice(
+    linking: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    asked = ["--methods", "self_training", "procrustes", "--overlap", "0.3"]
+    asked += ["--n-seeds", "15", "30"]
+    call("link", *linking, *asked)
+    assert "vecmap is left out" in capsys.readouterr().out
+    files = sorted(path.name for path in (tmp_path / "link").iterdir())
+    assert files == ["near.one.two.procrustes.json", "near.one.two.self_training.json"]
+    kept = (tmp_path / "link" / files[1]).read_text()
+    cell, more = json.loads(kept)["result"]["cells"]
+    assert (cell["n_seeds"], more["n_seeds"]) == (15, 30)
+    assert (cell["shared"], cell["rows"], cell["dims"]) == (90, [195, 195], [24, 32])
+    assert cell["own"]["recall"] > 0.9
+    true = round(cell["own"]["precision"] * cell["own"]["links"])
+    assert cell["own"]["f1"] == pytest.approx(2 * true / (cell["own"]["links"] + 90), abs=1e-6)
+    assert cell["coverage"][-1] == [1.0, cell["candidates"], true]
+    assert cell["precision_95"]["precision"] is None
+    call("link", *linking, *asked)
+    assert capsys.readouterr().out.count("\n") == 1  # nothing but the line about vecmap
+    assert (tmp_path / "link" / files[1]).read_text() == kept
+    page = write(tmp_path, tmp_path / "docs")["numbers"]
+    shown = [f"{100 * cell['own'][name]:.1f}" for name in ("precision", "recall", "f1")]
+    assert f"| `self_training` | {' / '.join(shown)} |" in page.replace("**", "")
+
+
+def test_a_link_that_is_stopped_is_no_result():
+    measure = importlib.import_module("link_measure")
+    problem = LinkProblem.of_rows(np.eye(5), np.eye(5), [(0, 0), (1, 1), (2, 2)])
+
+    class Stopped:
+        def link(self, problem: LinkProblem, *, seed: int) -> Links:
+            return replace(SelfTraining().link(problem, seed=seed), interrupted=True)
+
+    with pytest.raises(KeyboardInterrupt):
+        measure.run(Stopped(), problem, np.repeat(np.arange(5)[:, None], 2, axis=1), seed=0)
+
+
+VECMAP = """
+import sys
+import numpy as np
+source, target, out, other, flag, seeds, _, seed = sys.argv[1:]
+assert (flag, seed) == ("--semi_supervised", "0")
+def read(path):
+    rows = [line.split() for line in open(path)][1:]
+    return [row[0] for row in rows], np.array([row[1:] for row in rows], float)
+(s, X), (t, Y) = read(source), read(target)
+pairs = [line.split() for line in open(seeds)]
+x, y = X[[s.index(a) for a, _ in pairs]], Y[[t.index(b) for _, b in pairs]]
+u, _, v = np.linalg.svd(x.T @ y)
+for path, words, rows in ((out, s, X @ u @ v), (other, t, Y)):
+    lines = [f"{word} {' '.join(map(str, row))}" for word, row in zip(words, rows)]
+    open(path, "w").write("\\n".join([f"{len(rows)} {rows.shape[1]}", *lines]) + "\\n")
+"""
+
+
+def test_vecmap_is_called_where_its_scripts_are(linking: list[str], tmp_path: Path):
+    (tmp_path / "map_embeddings.py").write_text(VECMAP)
+    call("link", *linking, "--methods", "vecmap", "--n-seeds", "15", "--vecmap", str(tmp_path))
+    found = read(tmp_path / "link/near.one.two.vecmap.json")["result"]["cells"]
+    assert [cell["overlap"] for cell in found] == [0.3]  # the corner, once
+    assert found[0]["own"]["f1"] > 0.5
+    with pytest.raises(FileNotFoundError, match=r"map_embeddings\.py"):
+        importlib.import_module("link_vecmap").Vecmap(tmp_path / "nothing")
+
+
+def test_studies_of_linking_run_and_are_shown(linking: list[str], tmp_path: Path):
+    asked = ["--methods", "self_training", "--n-seeds", "20"]
+    call("link_studies", "all", *linking, *asked)
+    kept = {path.name.split(".")[0]: read(path) for path in (tmp_path / "link_studies").iterdir()}
+    found = {name: record["result"]["cells"] for name, record in kept.items()}
+    assert sorted(found) == ["other", "sizes", "strategies", "unrelated", "wrong"]
+    assert found["other"][0]["own"]["recall"] > 0.9
+    cells = [cell for cell in found["sizes"] if cell["overlap"] == 0.05]
+    assert {tuple(cell["rows"]) for cell in cells} == {(157, 158), (28, 287), (287, 28)}
+    assert {cell["own"]["f1"] for cell in found["unrelated"]} == {0.0}
+    assert {cell["new_at_95"] for cell in found["unrelated"]} == {0}
+    page = write(tmp_path, tmp_path / "docs")["numbers"]
+    assert "| near one / two; far, 0.3, 20 |" in page
+    assert "| near one / two; self_training, two halves, queries, 20 |" in page
+
+
+def test_a_share_of_the_seeds_is_wrong(clouds: Path):
+    cells, studied = (importlib.import_module(f"link_{name}") for name in ("cells", "studies"))
+    pair = cells.Pair("near", "one", "two")
+    key = {"overlap": 0.3, "n_seeds": 15, "draw": 0}
+    for share, count in ((0.1, 2), (0.2, 3)):
+        problem, truth = studied.misled(clouds, pair, share, **key)
+        assert 15 - are_true(problem.seed_rows, truth).sum() == count
+
+
+def test_seeds_lie_as_their_strategy_says(clouds: Path):
+    cells, studied = (importlib.import_module(f"link_{name}") for name in ("cells", "studies"))
+    pair = cells.Pair("near", "one", "two")
+    key = {"overlap": 0.5, "n_seeds": 15, "draw": 0}
+    spread = {}
+    for strategy in studied.STRATEGIES:
+        problem, truth = studied.seeded_by(clouds, pair, strategy, **key)
+        assert are_true(problem.seed_rows, truth).all()
+        near = problem.seed_source @ problem.seed_source.T
+        spread[strategy] = near[np.triu_indices(15, 1)].mean()
+    assert spread["nearest"] > spread["random"] > spread["fps"]
+    assert spread["nearest"] > spread["centroids"]
+
+
+def test_geh_is_looked_into(linking: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    script = importlib.import_module("link_geh")
+    monkeypatch.setattr(script, "VOTING_VIEWS", 6)
+    for study in ("proximity", "votes"):
+        call("link_geh", study, *linking, "--overlap", "0.5")
+    folder = tmp_path / "link_studies"
+    (cell,) = read(folder / "votes.near.one.two.geh.json")["result"]["cells"]
+    assert cell["pairs"] == {
+        name: sum(count for _, count in cell["histogram"][name]) for name in ("true", "spurious")
+    }
+    assert cell["median_true"] > 3
+    (cell,) = read(folder / "proximity.near.one.two.geh.json")["result"]["cells"]
+    assert all(np.diff([away for _, away, _, _ in cell["last"]]) >= 0)
+    page = write(tmp_path, tmp_path / "docs")["numbers"]
+    assert "| near one / two, last iteration |" in page
+    assert "| near one / two; 0 |" in page
+
+
+def test_the_parts_of_geh_have_names(clouds: Path):
+    script = importlib.import_module("link_geh")
+    cells = importlib.import_module("link_cells")
+    made = [script.Geh(**settings) for settings in script.ABLATION.values()]
+    assert len(set(made)) == len(made) == 7
+    for name, values in script.SWEEPS.items():
+        assert getattr(script.Geh(), name) in values
+    source, target = cells.sides(clouds, cells.Pair("near", "one", cells.PLANTED), 0)
+    noise = np.linalg.norm(target, axis=1)
+    np.testing.assert_allclose(noise, 1.0, rtol=1e-6)
+    rotation, _, right = np.linalg.svd(source.T @ target)
+    cosines = ((source @ rotation @ right) * target).sum(axis=1)
+    assert cosines.mean() == pytest.approx(1 / np.sqrt(1 + 0.3**2), abs=0.02)
+
+
+def test_speed_of_linking_is_measured(
+    linking: list[str], clouds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    call("link_speed", *linking, "--parts", "view", "--repeats", "1")
+    times = read(tmp_path / "link_speed/view.near.one.two.json")["result"]["ms_one_thread"]
+    assert min(times.values()) > 0
+    capsys.readouterr()
+    pair = {"dataset": "near", "source": "one", "target": "two"}
+    key = {"overlap": 0.3, "n_seeds": 15, "draw": 0}
+    script = importlib.import_module("link_speed")
+    script.one(clouds, pair=pair, method="self_training", key=key)
+    cell = json.loads(capsys.readouterr().out)
+    assert cell["peak_mb"] >= cell["before_mb"]
+    record = {"parameters": {**pair, "method": "auto"}, "result": {"cells": [{**key, **cell}]}}
+    (tmp_path / "link_speed/near.one.two.auto.json").write_text(json.dumps(record))
+    page = write(tmp_path, tmp_path / "docs")["numbers"]
+    assert f"15 seeds: under 1 GB | at most {cell['peak_mb']:,.0f} MB | yes |" in page
+    assert "20,000 vectors a side: under 6 minutes | not measured yet | not measured |" in page
+
+
+def linked(method: str, f1: float, status: str = "linked", **more: Any) -> dict[str, Any]:
+    """Make the record of one cell of scifact minilm-l6 / para-l3 at overlap .3 and 15 seeds."""
+    found = {"links": 9, "precision": 0.9, "recall": 0.6, "f1": f1}
+    own = dict.fromkeys(("own", "max_f1", "hindsight", "precision_95", "unseeded"), found)
+    cell = {
+        "overlap": 0.3, "n_seeds": 15, "draw": 0, "seconds": 1.0, "peak_mb": 1.0, "ece": 0.25,
+        "overlap_estimate": 9, "shared": 10, "verdict": {"status": status}, **own, **more,
+    }  # fmt: skip
+    given = {"dataset": "scifact", "source": "minilm-l6", "target": "para-l3", "method": method}
+    return {"parameters": given, "result": {"cells": [cell]}}
+
+
+def test_what_linking_misses_is_said():
+    grid = importlib.import_module("tables_link").grid
+    records = [linked("auto", 0.25, "doubtful"), linked("geh", 0.5), linked("procrustes", 0.125)]
+    said = {goal.asked: goal for goal in grid(records).goals}
+
+    def goal(word: str) -> tuple[str, bool | None]:
+        (one,) = (each for asked, each in said.items() if word in asked)
+        return one.measured, one.reached
+
+    assert goal("draws of F1 under") == (
+        "1 of 1 draws fail, 1 of them say so; in the whole grid 1 fail, 0 without a word", True,
+    )  # fmt: skip
+    assert goal("`geh`") == (
+        "in 0 of 1; least lead -0.250 (scifact minilm-l6 / para-l3, 0.3, 15 seeds)", False,
+    )  # fmt: skip
+    assert goal("`procrustes`")[1] is True
+    assert goal("true precision")[1] is False
+    assert goal("recall of at least .5")[1] is True
+    assert goal("calibration error") == ("0.250 (1 of 480 runs so far)", False)
+    assert goal("`vecmap`") == ("not measured yet", None)
+    silent = {each.asked: each for each in grid([linked("auto", 0.25)]).goals}
+    assert [each.reached for asked, each in silent.items() if "draws of" in asked] == [False]
+
+
+def test_draws_for_tuning_are_not_shown():
+    grid = importlib.import_module("tables_link").grid
+    assert grid([linked("auto", 0.25, draw=100)]).goals[6].reached is None
+
+
+def test_unrelated_clouds_must_have_no_link_but_seeds():
+    studies = importlib.import_module("tables_link_studies").studies
+    more = {"clouds": "two halves", "seeds": "queries", "new_at_95": 9}
+    record = linked("auto", 0.0, "no_overlap_found", **more)
+    record["parameters"]["study"] = "unrelated"
+    assert studies([record]).goals[1].measured == "no link in 0, the verdict in 1 of 1 runs"
+    record["result"]["cells"][0]["new_at_95"] = 0
+    assert studies([record]).goals[1].reached is True
