@@ -12,7 +12,13 @@ from isthmus._progress import Track, silent
 from isthmus._types import FloatArray, IntArray, Metric
 from isthmus.errors import InputError, MissingFileError
 from isthmus.evaluate import Value, summarise
-from isthmus.evaluate.consistency import DistanceBins, distance_correlation, jaccard_curve, nno
+from isthmus.evaluate.consistency import (
+    DistanceBins,
+    JaccardCurve,
+    distance_correlation,
+    jaccard_curve,
+    nno,
+)
 from isthmus.evaluate.preservation import nbr_overlap
 from isthmus.spaces import Space, VectorSet
 from isthmus.spaces._mapped import gather
@@ -33,7 +39,8 @@ __all__ = ["Inspection", "PairInspection", "SetInspection", "inspect"]
 
 K = 10
 JACCARD_AT = (1, 5, 10, 20, 50)
-BINS = 5
+BINS = 20
+"""Bins of distance, as in figure 1 of vector linking."""
 MIN_SHARED = 12
 """Fewer shared rows than this have no ten neighbours to compare."""
 
@@ -59,10 +66,12 @@ class PairInspection:
     chance : float
         What two unrelated spaces would give.
     jaccard : dict of k to float
-        Mean Jaccard index of the k nearest.
+        Mean Jaccard index of the k nearest, for some k.
+    jaccard_curve : JaccardCurve or None
+        For every k up to 50 (vector linking, figure 8).
     distances : DistanceBins or None
-        Pearson's correlation of distances by distance in A (vector linking, figure 1): neighbours
-        that agree more than far rows is what lets a bridge be fitted.
+        Pearson's correlation of distances by distance in A, 20 bins (vector linking, figure 1):
+        neighbours that agree more than far rows is what lets a bridge be fitted, and links found.
     null_retention : Value or None
         ``nbr_overlap@10`` of the null map: share of the native top 10 in B that A's vectors find
         there as they are, cut or padded with zeros. What a bridge must beat.
@@ -77,16 +86,19 @@ class PairInspection:
     overlap: Value | None = None
     chance: float = float("nan")
     jaccard: dict[int, float] | None = None
+    jaccard_curve: JaccardCurve | None = None
     distances: DistanceBins | None = None
     null_retention: Value | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values, without those of single rows."""
-        distances = self.distances
-        bins = None if distances is None else vars(distances)
+        distances, curve = self.distances, self.jaccard_curve
         return {
             **vars(self),
-            "distances": bins,
+            "distances": None if distances is None else vars(distances),
+            "jaccard_curve": None
+            if curve is None
+            else {name: getattr(curve, name) for name in ("k", "mean", "std")},
             **{
                 name: None if value is None else value.to_dict(per_query=False)
                 for name, value in (
@@ -195,6 +207,7 @@ def compare(a: VectorSet, b: VectorSet, *, seed: int = 0) -> PairInspection:
         metric=metric,
         overlap=overlap[f"NNO@{K}"],
         chance=min(1.0, K / (len(rows) - 1)),
+        jaccard_curve=curve,
         jaccard={k: float(curve.mean[k - 1]) for k in JACCARD_AT if k <= len(curve.k)},
         distances=distance_correlation(left, right, bins=BINS, metric=metric, seed=seed),
         null_retention=_null_retention(left, right, asked, b.space, seed=seed),
