@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from isthmus.link.ao import AO
 from isthmus.link.base import Linker, LinkState
 from isthmus.link.cca import CCA
+from isthmus.link.geh import Geh
 from isthmus.link.linear import Linear
 from isthmus.link.links import Iteration, Links, LinkVerdict, MatchedRows
 from isthmus.link.mlp import MLP
@@ -12,12 +14,16 @@ from isthmus.link.procrustes import Procrustes
 from isthmus.link.rcsls import RCSLS
 from isthmus.link.registry import LINKERS, make, names
 from isthmus.link.self_training import SelfTraining
+from isthmus.link.ugw import UGW
 
 __all__ = [
+    "AO",
     "CCA",
     "LINKERS",
     "MLP",
     "RCSLS",
+    "UGW",
+    "Geh",
     "Iteration",
     "Linear",
     "LinkProblem",

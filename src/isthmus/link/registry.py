@@ -7,25 +7,31 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 from isthmus.errors import ParameterError, UnknownNameError
+from isthmus.link.ao import AO
 from isthmus.link.base import Linker
 from isthmus.link.cca import CCA
+from isthmus.link.geh import Geh
 from isthmus.link.linear import Linear
 from isthmus.link.mlp import MLP
 from isthmus.link.procrustes import Procrustes
 from isthmus.link.rcsls import RCSLS
 from isthmus.link.self_training import SelfTraining
+from isthmus.link.ugw import UGW
 
 __all__ = ["LINKERS", "make", "names"]
 
 LINKERS: Mapping[str, type[Linker]] = {
     made.name: made
     for made in (
+        Geh,
         SelfTraining,
         Procrustes,
         Linear,
         CCA,
         MLP,
         RCSLS,
+        UGW,
+        AO,
     )
 }
 """Every method: ours first, then the baselines in the paper's order. A new one is one line here."""
