@@ -50,9 +50,9 @@ class AO(SingleShot):
     device : str, default "cpu"
         Where it runs, for torch: for example ``"cuda"``. Another device rounds otherwise, and may
         give other links.
-    max_rows : int, default 10000
-        Largest side that is taken on: about 12 bytes per entry of the coupling, so 1.2 GB at
-        10,000.
+    max_rows : int, default 5000
+        Largest side that is taken on: about 60 bytes per entry of the coupling, so 1.5 GB at 5,000,
+        and 10 minutes of one core.
 
     Notes
     -----
@@ -76,7 +76,7 @@ class AO(SingleShot):
     learning_rate: float = 0.02
     epsilon: float = 0.01
     device: str = "cpu"
-    max_rows: int = 10_000
+    max_rows: int = 5_000
 
     def __post_init__(self) -> None:
         for name in ("overlap", "steps", "max_rows"):
