@@ -33,7 +33,7 @@ OTHERS = ("linear", "cca", "rcsls", "mlp", "ugw", "ao")
 OVERLAPS, SEEDS = (0.15, 0.2, 0.3, 0.45), (15, 20, 30)
 CORNER_OVERLAP, CORNER_SEEDS, CORNER_DRAWS = 0.3, 15, (0, 1)
 KEYS = ("overlap", "n_seeds", "draw")
-QUICK = ("climate-fever.minilm-l6.para-l3", "climate-fever.minilm-l6.mpnet")
+QUICK = ("climate-fever.minilm-l6.para-l3",)
 
 
 def main() -> None:
