@@ -43,7 +43,7 @@ class Procrustes(AlignedLinker):
     undetermined : {"drop", "identity"}, default "drop"
         Directions that the seeds leave open do not count, or stay as near to where they are as the
         others allow. The second tells much where both encoders come from one checkpoint and share
-        their coordinates (and is harmful to believe in where they do not).
+        their coordinates, and misleads where they do not.
     csls_neighborhood : int, default 50
         Neighbours in the local scaling (vector linking, appendix C.2.4).
 
