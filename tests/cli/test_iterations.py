@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from isthmus.cli import iterations
@@ -28,9 +30,11 @@ def test_each_iteration_is_a_line_on_a_terminal(capsys, monkeypatch: pytest.Monk
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(iterations, "SHOW_AFTER_SECONDS", 0.0)
-    assert list(track_iterations(STEPS, "linking", 0)) == STEPS
+    since = time.monotonic() - 75
+    assert list(track_iterations(STEPS, "linking", 0, since=since)) == STEPS
     said = capsys.readouterr()
     assert said.out == ""
+    assert "0:01:1" in said.err
     assert "linking: iteration 3 ([views]), 3,000 links of 6,000 candidates" in said.err
 
 

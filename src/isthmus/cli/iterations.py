@@ -52,6 +52,7 @@ def track_iterations(
                 )
                 line.start()
                 task = line.add_task(description, total=None)
+                line.tasks[0].start_time = start  # not only since there is a line
             if line is not None:
                 line.update(task, description=f"{description}: {_say(item)}")
             yield item
