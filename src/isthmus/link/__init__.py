@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from isthmus.link.ao import AO
+from isthmus.link.auto import Auto
 from isthmus.link.base import Linker, LinkState
 from isthmus.link.cca import CCA
 from isthmus.link.geh import Geh
@@ -23,6 +24,7 @@ __all__ = [
     "MLP",
     "RCSLS",
     "UGW",
+    "Auto",
     "Geh",
     "Iteration",
     "Linear",

@@ -8,6 +8,7 @@ from typing import Any
 
 from isthmus.errors import ParameterError, UnknownNameError
 from isthmus.link.ao import AO
+from isthmus.link.auto import Auto
 from isthmus.link.base import Linker
 from isthmus.link.cca import CCA
 from isthmus.link.geh import Geh
@@ -23,6 +24,7 @@ __all__ = ["LINKERS", "make", "names"]
 LINKERS: Mapping[str, type[Linker]] = {
     made.name: made
     for made in (
+        Auto,
         Geh,
         SelfTraining,
         Procrustes,

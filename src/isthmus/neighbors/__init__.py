@@ -5,7 +5,12 @@ from __future__ import annotations
 from isthmus.neighbors.exact import Exact, Neighbors, check_k, top_k
 from isthmus.neighbors.hnsw import Hnsw
 from isthmus.neighbors.mutual import MutualPairs, csls, mutual_nearest_neighbors
-from isthmus.neighbors.scaled import LocalScaling, local_scaling, mutual_by_csls
+from isthmus.neighbors.scaled import (
+    LocalScaling,
+    local_scaling,
+    mutual_by_csls,
+    nearest_similarities,
+)
 
 __all__ = [
     "Exact",
@@ -18,5 +23,6 @@ __all__ = [
     "local_scaling",
     "mutual_by_csls",
     "mutual_nearest_neighbors",
+    "nearest_similarities",
     "top_k",
 ]

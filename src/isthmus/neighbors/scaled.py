@@ -18,7 +18,7 @@ from isthmus._threads import one_blas_thread
 from isthmus._types import FloatArray, IntArray
 from isthmus.neighbors.mutual import MutualPairs
 
-__all__ = ["LocalScaling", "local_scaling", "mutual_by_csls"]
+__all__ = ["LocalScaling", "local_scaling", "mutual_by_csls", "nearest_similarities"]
 
 T = TypeVar("T")
 
@@ -58,19 +58,39 @@ def local_scaling(source: FloatArray, target: FloatArray, *, neighborhood: int) 
     >>> local_scaling(side, side, neighborhood=2).source.tolist()
     [0.5, 0.5]
     """
+    source_side = _nearest(source, target, neighborhood)
+    target_side = _nearest(target, source, neighborhood)
+    return LocalScaling(source=_means(source_side), target=_means(target_side))
 
-    def means(rows: FloatArray, others: FloatArray) -> FloatArray:
-        k = min(neighborhood, len(others))
 
-        def mean(block: slice) -> FloatArray:
-            similar = rows[block] @ others.T
-            similar.partition(len(others) - k, axis=1)
-            nearest: FloatArray = similar[:, len(others) - k :].mean(axis=1, dtype=np.float64)
-            return nearest.astype(np.float32)
+def nearest_similarities(
+    source: FloatArray, target: FloatArray, *, depth: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the highest similarities of every row to the rows of the other side, highest first.
 
-        return np.concatenate(_over_blocks(mean, len(rows), len(others)))
+    Parameters
+    ----------
+    source : FloatArray of shape (n_source, dim), float32
+        Rows of length one.
+    target : FloatArray of shape (n_target, dim), float32
+    depth : int
+        At most; fewer columns where the other side has fewer rows.
 
-    return LocalScaling(source=means(source, target), target=means(target, source))
+    Returns
+    -------
+    of_source : FloatArray of shape (n_source, up to depth)
+    of_target : FloatArray of shape (n_target, up to depth)
+
+    Examples
+    --------
+    >>> side = np.eye(2, dtype=np.float32)
+    >>> nearest_similarities(side, side, depth=5)[0].tolist()
+    [[1.0, 0.0], [1.0, 0.0]]
+    """
+    sides = _nearest(source, target, depth), _nearest(target, source, depth)
+    for side in sides:
+        side.sort(axis=1)
+    return sides[0][:, ::-1], sides[1][:, ::-1]
 
 
 def mutual_by_csls(
@@ -132,6 +152,23 @@ def mutual_by_csls(
         from_target[better], highest[better] = rows[better], values[better]
     mutual = np.flatnonzero(from_target[nearest] == np.arange(len(source)))
     return MutualPairs(source_rows=mutual, target_rows=nearest[mutual], scores=scores[mutual])
+
+
+def _nearest(rows: FloatArray, others: FloatArray, depth: int) -> FloatArray:
+    """Return the highest similarities of every row, in no order."""
+    kept = min(depth, len(others))
+
+    def nearest(block: slice) -> FloatArray:
+        similar = rows[block] @ others.T
+        similar.partition(len(others) - kept, axis=1)
+        return similar[:, len(others) - kept :].copy()  # not a view, which would keep the block
+
+    return np.concatenate(_over_blocks(nearest, len(rows), len(others)))
+
+
+def _means(similar: FloatArray) -> FloatArray:
+    means: FloatArray = similar.mean(axis=1, dtype=np.float64)
+    return means.astype(np.float32)
 
 
 def _over_blocks(work: Callable[[slice], T], rows: int, others: int) -> list[T]:

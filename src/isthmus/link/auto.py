@@ -1,0 +1,245 @@
+"""Linking that grows from few seeds, weighs every link, and abstains: the default.
+
+1. Grow: rotations fitted on the links so far, from coarse to fine (`isthmus.link.growth`).
+2. Weigh, ``passes`` times: collect evidence for every candidate in several views
+   (`isthmus.link.evidence`), make decoys from the clouds themselves (`isthmus.link.decoys`), and
+   turn both into a posterior per link (`isthmus.link.posterior`); the surest links, by their
+   posterior, are the anchors of the next pass.
+3. Judge: grow again from parts of the seeds and see whether the links are the same
+   (`isthmus.link.judging`).
+
+When to use it: always, unless results have to follow the paper (`Geh`).
+Shapes: clouds (n_source, dim_source) and (n_target, dim_target).
+References: vector linking, sections 3 to 5, for the problem and for hashes; what is added is ours.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from isthmus._types import FloatArray, IntArray
+from isthmus.link.aligned import check_whole
+from isthmus.link.base import Linker, LinkState
+from isthmus.link.clouds import Clouds, Side
+from isthmus.link.decoys import make_decoys
+from isthmus.link.evidence import Evidence, collect
+from isthmus.link.growth import Anchors, Growth
+from isthmus.link.judging import judge
+from isthmus.link.links import Iteration, Links, LinkVerdict
+from isthmus.link.map_views import VIEWS
+from isthmus.link.one_to_one import one_to_one
+from isthmus.link.posterior import posterior_by_decoys
+from isthmus.link.problem import MIN_SEEDS, LinkProblem
+
+__all__ = ["Auto"]
+
+GROW, WEIGH = "grow", "weigh"
+
+ANCHOR_POSTERIOR = 0.5
+"""Least posterior of a link that the next pass is fitted on."""
+
+FIRST_ANCHORS = 0.75
+"""Share of the grown links, the surest, that the first pass is fitted on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Auto(Linker):
+    """Grow links from the seeds, weigh them against decoys, and say how sure each is.
+
+    Parameters
+    ----------
+    passes : int, default 2
+        Times that links are weighed; more than two were not seen to help.
+    refits : int, default 2
+        Rounds of refitting in sample inside a pass.
+    growth : Growth
+        The rounds from the seeds.
+
+    Examples
+    --------
+    >>> from isthmus.link import LinkProblem
+    >>> cloud = np.random.default_rng(0).standard_normal((300, 16))
+    >>> turned = cloud[::-1] @ np.linalg.qr(cloud[:16])[0]
+    >>> problem = LinkProblem.of_rows(cloud, turned, [(row, 299 - row) for row in range(15)])
+    >>> links = Auto().link(problem)
+    >>> len(links.matched_rows()), links.verdict.status
+    (300, 'linked')
+    """
+
+    name: ClassVar[str] = "auto"
+
+    passes: int = 2
+    refits: int = 2
+    growth: Growth = Growth()
+
+    def __post_init__(self) -> None:
+        check_whole(self.passes, name="passes")
+        check_whole(self.refits, name="refits", minimum=0)
+
+    def iterate(
+        self, problem: LinkProblem, *, seed: int, state: LinkState | None
+    ) -> Iterator[LinkState]:
+        """Yield the state after each round of growth and after each pass."""
+        rounds = self.growth.rounds(min(problem.source.shape[1], problem.target.shape[1]))
+        number = 0 if state is None else len(state.history)
+        while number < rounds and not (state is not None and state.done):
+            state = self._grow(problem, state, number)
+            number += 1
+            yield state
+        if number < rounds + self.passes and state is not None and not state.done:
+            clouds = Clouds(Side.of(problem.source), Side.of(problem.target))
+            while number < rounds + self.passes:
+                number += 1
+                last = number == rounds + self.passes
+                state = self._weigh(clouds, state, seed=seed + number, last=last)
+                yield state
+
+    def finish(
+        self, problem: LinkProblem, state: LinkState, *, seed: int, interrupted: bool
+    ) -> Links:
+        """Return the links with the threshold of the highest expected F1, and the verdict."""
+        weighed = bool(state.history) and state.history[-1].phase == WEIGH
+        linked = np.column_stack((state.source_rows, state.target_rows))
+        places = np.searchsorted(_codes(state.pairs, problem), _codes(linked, problem))
+        links = Links(
+            source_rows=state.source_rows,
+            target_rows=state.target_rows,
+            posterior=state.posterior,
+            votes=state.votes[places],
+            views=state.views,
+            threshold=0.0,
+            method=self.name,
+            overlap=float(state.posterior.sum()) if weighed else None,
+            history=state.history,
+            verdict=LinkVerdict("not_judged"),
+            interrupted=interrupted,
+        )
+        kept = links.matched_rows("max_f1")
+        links = replace(links, threshold=float(kept.confidence[-1]) if len(kept) else 1.0)
+        if interrupted or not weighed:
+            return links
+        return replace(links, verdict=judge(problem, links, growth=self.growth, seed=seed))
+
+    def _grow(self, problem: LinkProblem, before: LinkState | None, number: int) -> LinkState:
+        started = time.perf_counter()
+        source, target = problem.seed_source, problem.seed_target
+        weight: FloatArray = np.ones(problem.n_seeds)
+        if before is not None:
+            source = problem.source[before.source_rows]
+            target = problem.target[before.target_rows]
+            weight = before.posterior
+        found = self.growth.grow(
+            problem.source, problem.target, source, target, weight, round_=number
+        )
+        return _state(
+            problem_sizes=(len(problem.source), len(problem.target)),
+            links=found,
+            pairs=np.column_stack((found.source_rows, found.target_rows)),
+            votes=np.ones(len(found), np.int64),
+            views=1,
+            before=before,
+            phase=GROW,
+            n_anchors=len(source),
+            started=started,
+            done=len(found) < MIN_SEEDS,
+        )
+
+    def _weigh(self, clouds: Clouds, before: LinkState, *, seed: int, last: bool) -> LinkState:
+        started = time.perf_counter()
+        anchors = _anchors(before)
+        options = {"neighborhood": self.growth.neighborhood, "rounds": self.refits, "seed": seed}
+        found = collect(clouds, anchors, **options)
+        decoys = make_decoys(clouds, anchors, **options)
+        sizes = len(clouds.source), len(clouds.target)
+        posterior = posterior_by_decoys(
+            found.features,
+            decoys.features,
+            prior=_prior(found, len(decoys.features) / max(decoys.alone, 1), min(sizes)),
+            seed=seed,
+        )
+        kept = one_to_one(found.pairs, posterior)
+        kept = kept[np.argsort(found.pairs[kept, 0])]
+        return _state(
+            problem_sizes=sizes,
+            links=Anchors(found.pairs[kept, 0], found.pairs[kept, 1], posterior[kept]),
+            pairs=found.pairs,
+            votes=found.votes,
+            views=len(VIEWS),
+            before=before,
+            phase=WEIGH,
+            n_anchors=len(anchors),
+            started=started,
+            done=last,
+        )
+
+
+def _codes(pairs: IntArray, problem: LinkProblem) -> IntArray:
+    """Return one number per pair, rising as sorted pairs do."""
+    codes: IntArray = pairs[:, 0] * len(problem.target) + pairs[:, 1]
+    return codes
+
+
+def _anchors(state: LinkState) -> Anchors:
+    """Return the links that a pass is fitted on, with their weights."""
+    links = Anchors(state.source_rows, state.target_rows, state.posterior)
+    if state.history[-1].phase == WEIGH:
+        sure = state.posterior >= ANCHOR_POSTERIOR
+        if np.count_nonzero(sure) >= MIN_SEEDS:
+            return links.select(sure)
+    count = max(MIN_SEEDS, round(FIRST_ANCHORS * len(links)))
+    return links.select(np.sort(np.argsort(-state.posterior, kind="stable")[:count]))
+
+
+def _prior(found: Evidence, rate: float, smaller: int) -> float:
+    """Return the share of true candidates, if lone objects become candidates at this rate.
+
+    Of n objects o have a partner and are candidates, and the others are at the rate q:
+    C = o + q (n - o).
+    """
+    count = len(found.pairs)
+    rate = min(rate, 0.99)
+    shared = (count - rate * smaller) / (1.0 - rate)
+    return float(np.clip(shared / max(count, 1), 0.0, 1.0))
+
+
+def _state(
+    *,
+    problem_sizes: tuple[int, int],
+    links: Anchors,
+    pairs: IntArray,
+    votes: IntArray,
+    views: int,
+    before: LinkState | None,
+    phase: str,
+    n_anchors: int,
+    started: float,
+    done: bool,
+) -> LinkState:
+    history = () if before is None else before.history
+    threshold = ANCHOR_POSTERIOR if phase == WEIGH else 0.0
+    step = Iteration(
+        number=len(history) + 1,
+        phase=phase,
+        views=views,
+        anchors=n_anchors,
+        candidates=len(pairs),
+        links=int(np.count_nonzero(links.weight >= threshold)),
+        ratio=2 * len(links) / max(problem_sizes),
+        threshold=threshold,
+        seconds=time.perf_counter() - started,
+    )
+    return LinkState(
+        source_rows=links.source_rows,
+        target_rows=links.target_rows,
+        posterior=links.weight,
+        pairs=pairs,
+        votes=votes,
+        views=views,
+        history=(*history, step),
+        done=done,
+    )

@@ -1,0 +1,144 @@
+"""Views of two clouds through maps fitted on anchors: each brings both into one space.
+
+They differ in what they can get wrong:
+
+- ``in_sample``: a rotation fitted on all anchors, the link in question among them;
+- ``held_out``: the same, each source row through a map that its own anchor pair had no part in;
+- ``ridge``, ``ridge_back``: linear regression in both directions, each row left out of its own fit;
+- ``hash``: kernelised similarities to many anchors (vector linking, section 4) without its own.
+
+All take `Clouds` and `Anchors` and return (n_source, dim) and (n_target, dim), rows of length one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from isthmus._linalg import affine, cross_product, mean_rows, normalise
+from isthmus._threads import one_blas_thread
+from isthmus._types import FloatArray, IntArray
+from isthmus.link.clouds import Clouds
+from isthmus.link.growth import Anchors, principal_pairs, singular_directions
+
+__all__ = ["VIEWS", "View", "in_sample"]
+
+View = tuple[FloatArray, FloatArray]
+
+POWER = 0.5
+"""Of the singular values, on each side: shared directions count by how much they share."""
+
+FOLDS = 5
+RIDGE = 0.1
+"""Penalty, as a share of the mean eigenvalue of the anchors' covariance."""
+
+HASH_ANCHORS = 1_000
+HASH_SCALE = 0.3
+"""Bandwidth, as a share of the median distance to the anchors: short ranges agree best."""
+
+SAMPLE_ROWS = 256
+
+
+def in_sample(clouds: Clouds, anchors: Anchors, rng: np.random.Generator) -> View:
+    """Rotate by all anchors."""
+    del rng
+    left, right = clouds.source.white, clouds.target.white
+    return principal_pairs(
+        left,
+        right,
+        left[anchors.source_rows],
+        right[anchors.target_rows],
+        anchors.weight,
+        power=POWER,
+    )
+
+
+def held_out(clouds: Clouds, anchors: Anchors, rng: np.random.Generator) -> View:
+    """Rotate each source row by the anchors of the other folds."""
+    left, right = clouds.source.white, clouds.target.white
+    folds = min(FOLDS, len(anchors))
+    label = rng.permutation(len(anchors)) % folds
+    fold = rng.integers(0, folds, len(left))
+    fold[anchors.source_rows] = label
+    out = np.empty((len(left), right.shape[1]), np.float32)
+    for one in range(folds):
+        kept, rows = anchors.select(label != one), fold == one
+        with one_blas_thread():
+            x, y = left[kept.source_rows], right[kept.target_rows]
+            mean_x = mean_rows(x, weight=kept.weight)
+            mean_y = mean_rows(y, weight=kept.weight)
+            cross = cross_product(x, y, mean_x=mean_x, mean_y=mean_y, weight=kept.weight)
+            u, strength, v = singular_directions(cross)
+            weight = (u * (strength / strength[0]) ** (2 * POWER)) @ v.T
+            bias = -mean_x @ weight
+        out[rows] = affine(left[rows], weight, bias)
+    mean = mean_rows(right[anchors.target_rows], weight=anchors.weight)
+    return normalise(out), normalise(right - mean.astype(np.float32))
+
+
+def ridge(clouds: Clouds, anchors: Anchors, rng: np.random.Generator) -> View:
+    """Predict target rows from source rows."""
+    del rng
+    return _regressed(clouds.source.rows, clouds.target.rows, anchors)
+
+
+def ridge_back(clouds: Clouds, anchors: Anchors, rng: np.random.Generator) -> View:
+    """Predict source rows from target rows."""
+    del rng
+    turned = Anchors(anchors.target_rows, anchors.source_rows, anchors.weight)
+    predicted, source = _regressed(clouds.target.rows, clouds.source.rows, turned)
+    return source, predicted
+
+
+def hashes(clouds: Clouds, anchors: Anchors, rng: np.random.Generator) -> View:
+    """Compare the kernelised similarities to a sample of anchors."""
+    few = np.sort(rng.permutation(len(anchors))[:HASH_ANCHORS])
+    kept = anchors.select(few)
+    return (
+        _hashed(clouds.source.rows, kept.source_rows, rng),
+        _hashed(clouds.target.rows, kept.target_rows, rng),
+    )
+
+
+VIEWS: tuple[Callable[[Clouds, Anchors, np.random.Generator], View], ...] = (
+    in_sample,
+    held_out,
+    ridge,
+    ridge_back,
+    hashes,
+)
+"""Every view; the first two also propose candidates."""
+
+
+def _regressed(source: FloatArray, target: FloatArray, anchors: Anchors) -> View:
+    """Return leave-one-out predictions of the target for every source row, and the target."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    with one_blas_thread():
+        x, y = source[anchors.source_rows], target[anchors.target_rows]
+        mean_x = mean_rows(x, weight=anchors.weight)
+        mean_y = mean_rows(y, weight=anchors.weight)
+        gram = cross_product(x, mean_x=mean_x, weight=anchors.weight)
+        gram[np.diag_indices_from(gram)] += RIDGE * np.trace(gram) / len(gram)
+        factor = cho_factor(gram, check_finite=False)
+        cross = cross_product(x, y, mean_x=mean_x, mean_y=mean_y, weight=anchors.weight)
+        weight = cho_solve(factor, cross, check_finite=False)
+        centred = x - mean_x
+        solved = cho_solve(factor, centred.T, check_finite=False).T
+        leverage = anchors.weight * np.einsum("nd,nd->n", centred, solved)
+        bias = -mean_x @ weight
+    predicted = affine(source, weight, bias)
+    own = predicted[anchors.source_rows] - leverage[:, None] * (y - mean_y)
+    predicted[anchors.source_rows] = own / np.maximum(1.0 - leverage, 1e-6)[:, None]
+    return normalise(predicted), normalise(target - mean_y.astype(np.float32))
+
+
+def _hashed(rows: FloatArray, anchor_rows: IntArray, rng: np.random.Generator) -> FloatArray:
+    distance = 1.0 - affine(rows, rows[anchor_rows].T)
+    sample = distance[rng.permutation(len(rows))[:SAMPLE_ROWS]]
+    bandwidth = HASH_SCALE * float(np.median(sample))
+    hashed = np.exp(-distance / np.float32(max(bandwidth, 1e-6)))
+    hashed -= mean_rows(hashed).astype(np.float32)
+    hashed[anchor_rows, np.arange(len(anchor_rows))] = 0.0
+    return normalise(hashed)
