@@ -40,6 +40,8 @@ __all__ = ["Auto"]
 
 GROW, WEIGH = "grow", "weigh"
 
+DEFAULT_GROWTH = Growth()
+
 ANCHOR_POSTERIOR = 0.5
 """Least posterior of a link that the next pass is fitted on."""
 
@@ -75,7 +77,7 @@ class Auto(Linker):
 
     passes: int = 2
     refits: int = 2
-    growth: Growth = Growth()
+    growth: Growth = DEFAULT_GROWTH
 
     def __post_init__(self) -> None:
         check_whole(self.passes, name="passes")

@@ -2,8 +2,7 @@
 
 In each view (`isthmus.link.map_views`) a candidate is described by its similarity, by how far that
 lies over the next best rows on both sides, and by whether both rows are each other's nearest, which
-is a vote. Beside the views: how densely each row's own surroundings lie, as an object lies alike in
-both clouds. Shapes: candidates (n_candidates, 2), features (n_candidates, n_features).
+is a vote. Shapes: candidates (n_candidates, 2), features (n_candidates, 4 n_views).
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from isthmus._types import FloatArray, IntArray
-from isthmus.link.clouds import DEPTHS, Clouds, next_best
+from isthmus.link.clouds import Clouds
 from isthmus.link.growth import Anchors, soft_weights
 from isthmus.link.map_views import VIEWS, View, in_sample
 from isthmus.neighbors import LocalScaling, mutual_by_csls, nearest_similarities
 
-__all__ = ["PROPOSING", "Evidence", "collect"]
+__all__ = ["PROPOSING", "Evidence", "collect", "next_best"]
 
 PROPOSING = 2
 """Views whose mutual nearest neighbours are candidates: the first ones."""
@@ -54,12 +53,12 @@ def collect(
     clouds : Clouds
     anchors : Anchors
     neighborhood : int
-        Neighbours in CSLS.
+        Neighbours in CSLS, and next best rows that a similarity is compared with.
     rounds : int
         Rounds of refitting in sample before the views. What a link gains by its part in its own
-        map is then the same for candidates and for decoys (`isthmus.link.decoys`).
+        map is then much the same for candidates and for decoys (`isthmus.link.decoys`).
     seed : int
-        Of the folds, and of the anchors of hashes.
+        Of the folds.
     """
     rng = np.random.default_rng(seed)
     for _ in range(rounds):
@@ -70,16 +69,41 @@ def collect(
     pairs = np.column_stack(np.divmod(codes, len(clouds.target)))
     columns, votes = [], np.zeros(len(codes), np.int64)
     for number, view in enumerate(VIEWS):
-        look = (
-            looks[number]
-            if number < PROPOSING
-            else _Look.at(view(clouds, anchors, rng), neighborhood)
-        )
+        proposed = number < PROPOSING
+        look = looks[number] if proposed else _Look.at(view(clouds, anchors, rng), neighborhood)
         mutual = np.isin(codes, look.mutual)
         columns += [look.describe(pairs), mutual[:, None]]
         votes += mutual
-    columns.append(_surroundings(clouds, pairs))
     return Evidence(pairs=pairs, features=np.hstack(columns), votes=votes)
+
+
+def next_best(similar: FloatArray, own: FloatArray) -> FloatArray:
+    """Return the mean of the highest similarities of each row without its own.
+
+    Parameters
+    ----------
+    similar : FloatArray of shape (n, k + 1)
+        The highest of each row, highest first.
+    own : FloatArray of shape (n,)
+        The similarity to leave out where it is among them.
+
+    Returns
+    -------
+    FloatArray of shape (n,), float64
+        Mean of the next k; the only one there is where k is 0.
+
+    Examples
+    --------
+    >>> next_best(np.array([[0.9, 0.5, 0.1], [0.9, 0.5, 0.1]]), np.array([0.9, 0.0])).round(3)
+    array([0.3, 0.7])
+    """
+    wide = similar.astype(np.float64)
+    if wide.shape[1] == 1:
+        return wide[:, 0]
+    among = own >= similar[:, -1]
+    total = wide.sum(axis=1)
+    left_out = np.where(among, own.astype(np.float64), wide[:, -1])
+    return np.asarray((total - left_out) / (wide.shape[1] - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +117,7 @@ class _Look:
 
     @classmethod
     def at(cls, view: View, neighborhood: int) -> _Look:
-        of_source, of_target = nearest_similarities(*view, depth=DEPTHS[-1] + 1)
+        of_source, of_target = nearest_similarities(*view, depth=neighborhood + 1)
         scaling = LocalScaling(
             source=of_source[:, :neighborhood].mean(axis=1),
             target=of_target[:, :neighborhood].mean(axis=1),
@@ -111,14 +135,5 @@ class _Look:
             similar[start : start + BLOCK_ROWS] = np.einsum("nd,nd->n", source[left], target[right])
         forward = next_best(self.of_source[pairs[:, 0]], similar)
         back = next_best(self.of_target[pairs[:, 1]], similar)
-        own = similar.astype(np.float64)[:, None]
-        return np.hstack([own, own - forward, own - back])
-
-
-def _surroundings(clouds: Clouds, pairs: IntArray) -> FloatArray:
-    """Return how dense both rows lie, and how far their ranks differ."""
-    left, right = pairs.T
-    apart = clouds.source.rank[left] - clouds.target.rank[right]
-    return np.hstack(
-        [clouds.source.density[left], clouds.target.density[right], apart, np.abs(apart)]
-    )
+        own = similar.astype(np.float64)
+        return np.column_stack([own, own - forward, own - back])

@@ -4,8 +4,10 @@ They differ in what they can get wrong:
 
 - ``in_sample``: a rotation fitted on all anchors, the link in question among them;
 - ``held_out``: the same, each source row through a map that its own anchor pair had no part in;
-- ``ridge``, ``ridge_back``: linear regression in both directions, each row left out of its own fit;
-- ``hash``: kernelised similarities to many anchors (vector linking, section 4) without its own.
+- ``ridge``, ``ridge_back``: linear regression in both directions, each row left out of its own fit.
+
+Hashes of distances to anchors (vector linking, section 4) and how densely rows lie were tried as
+further evidence: on 13 problems they moved the mean F1 by less than .003.
 
 All take `Clouds` and `Anchors` and return (n_source, dim) and (n_target, dim), rows of length one.
 """
@@ -18,7 +20,7 @@ import numpy as np
 
 from isthmus._linalg import affine, cross_product, mean_rows, normalise
 from isthmus._threads import one_blas_thread
-from isthmus._types import FloatArray, IntArray
+from isthmus._types import FloatArray
 from isthmus.link.clouds import Clouds
 from isthmus.link.growth import Anchors, principal_pairs, singular_directions
 
@@ -32,12 +34,6 @@ POWER = 0.5
 FOLDS = 5
 RIDGE = 0.1
 """Penalty, as a share of the mean eigenvalue of the anchors' covariance."""
-
-HASH_ANCHORS = 1_000
-HASH_SCALE = 0.3
-"""Bandwidth, as a share of the median distance to the anchors: short ranges agree best."""
-
-SAMPLE_ROWS = 256
 
 
 def in_sample(clouds: Clouds, anchors: Anchors, rng: np.random.Generator) -> View:
@@ -91,22 +87,11 @@ def ridge_back(clouds: Clouds, anchors: Anchors, rng: np.random.Generator) -> Vi
     return source, predicted
 
 
-def hashes(clouds: Clouds, anchors: Anchors, rng: np.random.Generator) -> View:
-    """Compare the kernelised similarities to a sample of anchors."""
-    few = np.sort(rng.permutation(len(anchors))[:HASH_ANCHORS])
-    kept = anchors.select(few)
-    return (
-        _hashed(clouds.source.rows, kept.source_rows, rng),
-        _hashed(clouds.target.rows, kept.target_rows, rng),
-    )
-
-
 VIEWS: tuple[Callable[[Clouds, Anchors, np.random.Generator], View], ...] = (
     in_sample,
     held_out,
     ridge,
     ridge_back,
-    hashes,
 )
 """Every view; the first two also propose candidates."""
 
@@ -132,13 +117,3 @@ def _regressed(source: FloatArray, target: FloatArray, anchors: Anchors) -> View
     own = predicted[anchors.source_rows] - leverage[:, None] * (y - mean_y)
     predicted[anchors.source_rows] = own / np.maximum(1.0 - leverage, 1e-6)[:, None]
     return normalise(predicted), normalise(target - mean_y.astype(np.float32))
-
-
-def _hashed(rows: FloatArray, anchor_rows: IntArray, rng: np.random.Generator) -> FloatArray:
-    distance = 1.0 - affine(rows, rows[anchor_rows].T)
-    sample = distance[rng.permutation(len(rows))[:SAMPLE_ROWS]]
-    bandwidth = HASH_SCALE * float(np.median(sample))
-    hashed = np.exp(-distance / np.float32(max(bandwidth, 1e-6)))
-    hashed -= mean_rows(hashed).astype(np.float32)
-    hashed[anchor_rows, np.arange(len(anchor_rows))] = 0.0
-    return normalise(hashed)
