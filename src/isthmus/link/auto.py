@@ -121,11 +121,16 @@ class Auto(Linker):
             verdict=LinkVerdict("not_judged"),
             interrupted=interrupted,
         )
-        kept = links.matched_rows("max_f1")
-        links = replace(links, threshold=float(kept.confidence[-1]) if len(kept) else 1.0)
         if interrupted or not weighed:
-            return links
-        return replace(links, verdict=judge(problem, links, growth=self.growth, seed=seed))
+            return _with_threshold(links)
+        judged = judge(problem, links, growth=self.growth, seed=seed)
+        believed = replace(
+            links,
+            posterior=links.posterior * judged.belief,
+            overlap=float(links.posterior.sum()) * judged.belief,
+            verdict=judged.verdict,
+        )
+        return _with_threshold(believed)
 
     def _grow(self, problem: LinkProblem, before: LinkState | None, number: int) -> LinkState:
         started = time.perf_counter()
@@ -178,6 +183,13 @@ class Auto(Linker):
             started=started,
             done=last,
         )
+
+
+def _with_threshold(links: Links) -> Links:
+    """Return the links with the threshold of the highest expected F1."""
+    kept = links.matched_rows("max_f1")
+    sure = len(kept) > 0 and kept.confidence[-1] > 0.0
+    return replace(links, threshold=float(kept.confidence[-1]) if sure else 1.0)
 
 
 def _codes(pairs: IntArray, problem: LinkProblem) -> IntArray:
