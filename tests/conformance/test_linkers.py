@@ -44,6 +44,7 @@ class Row:
 
 
 ROWS = [
+    Row("auto", seeds=15),
     Row("geh", {"max_iterations": 3}, seeds=15),
     Row("self_training", seeds=15),
     Row("procrustes"),

@@ -95,7 +95,7 @@ class Auto(Linker):
             yield state
         if number < rounds + self.passes and state is not None and not state.done:
             clouds = Clouds(Side.of(problem.source), Side.of(problem.target))
-            while number < rounds + self.passes:
+            while number < rounds + self.passes and not state.done:
                 number += 1
                 last = number == rounds + self.passes
                 state = self._weigh(clouds, state, seed=seed + number, last=last)
@@ -121,8 +121,12 @@ class Auto(Linker):
             verdict=LinkVerdict("not_judged"),
             interrupted=interrupted,
         )
-        if interrupted or not weighed:
+        if interrupted:
             return _with_threshold(links)
+        if not weighed:
+            few = f"only {len(links)} links grew from the {problem.n_seeds:,} seeds"
+            verdict = LinkVerdict("doubtful", (f"{few}: they say too little; add seeds",))
+            return _with_threshold(replace(links, verdict=verdict))
         judged = judge(problem, links, growth=self.growth, seed=seed)
         believed = replace(
             links,
@@ -181,7 +185,7 @@ class Auto(Linker):
             phase=WEIGH,
             n_anchors=len(anchors),
             started=started,
-            done=last,
+            done=last or len(kept) < MIN_SEEDS,
         )
 
 

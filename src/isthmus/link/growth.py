@@ -189,6 +189,8 @@ def principal_pairs(
             anchor_source, anchor_target, mean_x=mean_source, mean_y=mean_target, weight=weight
         )
         left, strength, right = singular_directions(cross, rank)
+        if not len(strength):  # the anchors are one point on a side
+            return np.zeros((len(source), 1), np.float32), np.zeros((len(target), 1), np.float32)
         scale = (strength / strength[0]) ** power
         left, right = left * scale, right * scale
     return (

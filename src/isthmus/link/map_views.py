@@ -35,6 +35,9 @@ FOLDS = 5
 RIDGE = 0.1
 """Penalty, as a share of the mean eigenvalue of the anchors' covariance."""
 
+TINY = 1e-30
+"""Instead of the trace where all anchors are one point."""
+
 
 def in_sample(clouds: Clouds, anchors: Anchors, rng: np.random.Generator) -> View:
     """Rotate by all anchors."""
@@ -52,6 +55,8 @@ def in_sample(clouds: Clouds, anchors: Anchors, rng: np.random.Generator) -> Vie
 
 def held_out(clouds: Clouds, anchors: Anchors, rng: np.random.Generator) -> View:
     """Rotate each source row by the anchors of the other folds."""
+    if len(anchors) < 2:  # nothing is left of one
+        return in_sample(clouds, anchors, rng)
     left, right = clouds.source.white, clouds.target.white
     folds = min(FOLDS, len(anchors))
     label = rng.permutation(len(anchors)) % folds
@@ -66,7 +71,7 @@ def held_out(clouds: Clouds, anchors: Anchors, rng: np.random.Generator) -> View
             mean_y = mean_rows(y, weight=kept.weight)
             cross = cross_product(x, y, mean_x=mean_x, mean_y=mean_y, weight=kept.weight)
             u, strength, v = singular_directions(cross)
-            weight = (u * (strength / strength[0]) ** (2 * POWER)) @ v.T
+            weight = (u * (strength / strength[:1]) ** (2 * POWER)) @ v.T
             bias = -mean_x @ weight
         out[rows] = affine(left[rows], weight, bias)
     mean = mean_rows(right[anchors.target_rows], weight=anchors.weight)
@@ -105,7 +110,7 @@ def _regressed(source: FloatArray, target: FloatArray, anchors: Anchors) -> View
         mean_x = mean_rows(x, weight=anchors.weight)
         mean_y = mean_rows(y, weight=anchors.weight)
         gram = cross_product(x, mean_x=mean_x, weight=anchors.weight)
-        gram[np.diag_indices_from(gram)] += RIDGE * np.trace(gram) / len(gram)
+        gram[np.diag_indices_from(gram)] += RIDGE * max(np.trace(gram), TINY) / len(gram)
         factor = cho_factor(gram, check_finite=False)
         cross = cross_product(x, y, mean_x=mean_x, mean_y=mean_y, weight=anchors.weight)
         weight = cho_solve(factor, cross, check_finite=False)

@@ -27,6 +27,8 @@ PENALTY = 0.1
 FIRST_PENALTY = 0.01
 LEAST_DECOYS = 12
 LEAST_CANDIDATES = 24
+LEAST_MEAN = 1e-3
+"""Of the posteriors: links are weights of the next pass, and some have to be over 0."""
 
 
 def posterior_by_decoys(
@@ -45,7 +47,7 @@ def posterior_by_decoys(
     """
     n = len(candidates)
     if len(decoys) < LEAST_DECOYS or n < LEAST_CANDIDATES:
-        return np.full(n, prior)
+        return np.full(n, max(prior, LEAST_MEAN))
     rng = np.random.default_rng(seed)
     both = np.vstack([candidates, decoys])
     both = (both - both.mean(axis=0)) / np.maximum(both.std(axis=0), 1e-9)
@@ -112,8 +114,7 @@ def _cross_fitted(
 
 def _with_mean(score: FloatArray, mean: float) -> FloatArray:
     """Return the logistic of the scores, moved so that the mean is the one asked for."""
-    least, most = 1e-3, 1.0 - 1e-3
-    mean = min(max(mean, least), most)
+    mean = min(max(mean, LEAST_MEAN), 1.0 - LEAST_MEAN)
     reach = float(np.abs(score).max()) + 20.0
     shift = brentq(lambda by: float(expit(score + by).mean()) - mean, -reach, reach)
     return np.asarray(expit(score + shift))
