@@ -216,7 +216,7 @@ class WrongDirectionError(SpaceMismatchError):
 
 
 class VerdictError(IsthmusError, ValueError):
-    """A bridge whose verdict is less than the caller required."""
+    """A bridge or links whose verdict is less than the caller required."""
 
     exit_code = 32
 

@@ -40,7 +40,9 @@ __all__ = ["Auto"]
 
 GROW, WEIGH = "grow", "weigh"
 
-DEFAULT_GROWTH = Growth()
+LARGE_ROWS = 8_000
+"""Rows a side, in the mean of their product, from which time counts more than the last hundredth:
+one pass less, and directions that grow faster."""
 
 ANCHOR_POSTERIOR = 0.5
 """Least posterior of a link that the next pass is fitted on."""
@@ -55,12 +57,14 @@ class Auto(Linker):
 
     Parameters
     ----------
-    passes : int, default 2
-        Times that links are weighed; more than two were not seen to help.
+    passes : int, optional
+        Times that links are weighed. By default 2, and 1 for large clouds (over 8,000 rows a side);
+        more were not seen to help.
     refits : int, default 2
         Rounds of refitting in sample inside a pass.
-    growth : Growth
-        The rounds from the seeds.
+    growth : Growth, optional
+        The rounds from the seeds. By default ``Growth()``, and with ``rank_growth=1.3`` for large
+        clouds.
 
     Examples
     --------
@@ -75,30 +79,32 @@ class Auto(Linker):
 
     name: ClassVar[str] = "auto"
 
-    passes: int = 2
+    passes: int | None = None
     refits: int = 2
-    growth: Growth = DEFAULT_GROWTH
+    growth: Growth | None = None
 
     def __post_init__(self) -> None:
-        check_whole(self.passes, name="passes")
+        if self.passes is not None:
+            check_whole(self.passes, name="passes")
         check_whole(self.refits, name="refits", minimum=0)
 
     def iterate(
         self, problem: LinkProblem, *, seed: int, state: LinkState | None
     ) -> Iterator[LinkState]:
         """Yield the state after each round of growth and after each pass."""
-        rounds = self.growth.rounds(min(problem.source.shape[1], problem.target.shape[1]))
+        rounds = self._growth(problem).rounds(min(problem.source.shape[1], problem.target.shape[1]))
+        steps = rounds + (self.passes or (1 if _is_large(problem) else 2))
         number = 0 if state is None else len(state.history)
         while number < rounds and not (state is not None and state.done):
             state = self._grow(problem, state, number)
             number += 1
             yield state
-        if number < rounds + self.passes and state is not None and not state.done:
+        if number < steps and state is not None and not state.done:
             clouds = Clouds(Side.of(problem.source), Side.of(problem.target))
-            while number < rounds + self.passes and not state.done:
+            while number < steps and not state.done:
                 number += 1
-                last = number == rounds + self.passes
-                state = self._weigh(clouds, state, seed=seed + number, last=last)
+                last = number == steps
+                state = self._weigh(problem, clouds, state, seed=seed + number, last=last)
                 yield state
 
     def finish(
@@ -127,7 +133,7 @@ class Auto(Linker):
             few = f"only {len(links)} links grew from the {problem.n_seeds:,} seeds"
             verdict = LinkVerdict("doubtful", (f"{few}: they say too little; add seeds",))
             return _with_threshold(replace(links, verdict=verdict))
-        judged = judge(problem, links, growth=self.growth, seed=seed)
+        judged = judge(problem, links, growth=self._growth(problem), seed=seed)
         believed = replace(
             links,
             posterior=links.posterior * judged.belief,
@@ -135,6 +141,11 @@ class Auto(Linker):
             verdict=judged.verdict,
         )
         return _with_threshold(believed)
+
+    def _growth(self, problem: LinkProblem) -> Growth:
+        if self.growth is not None:
+            return self.growth
+        return Growth(rank_growth=1.3) if _is_large(problem) else Growth()
 
     def _grow(self, problem: LinkProblem, before: LinkState | None, number: int) -> LinkState:
         started = time.perf_counter()
@@ -144,7 +155,7 @@ class Auto(Linker):
             source = problem.source[before.source_rows]
             target = problem.target[before.target_rows]
             weight = before.posterior
-        found = self.growth.grow(
+        found = self._growth(problem).grow(
             problem.source, problem.target, source, target, weight, round_=number
         )
         return _state(
@@ -160,10 +171,16 @@ class Auto(Linker):
             done=len(found) < MIN_SEEDS,
         )
 
-    def _weigh(self, clouds: Clouds, before: LinkState, *, seed: int, last: bool) -> LinkState:
+    def _weigh(
+        self, problem: LinkProblem, clouds: Clouds, before: LinkState, *, seed: int, last: bool
+    ) -> LinkState:
         started = time.perf_counter()
         anchors = _anchors(before)
-        options = {"neighborhood": self.growth.neighborhood, "rounds": self.refits, "seed": seed}
+        options = {
+            "neighborhood": self._growth(problem).neighborhood,
+            "rounds": self.refits,
+            "seed": seed,
+        }
         found = collect(clouds, anchors, **options)
         decoys = make_decoys(clouds, anchors, **options)
         sizes = len(clouds.source), len(clouds.target)
@@ -187,6 +204,10 @@ class Auto(Linker):
             started=started,
             done=last or len(kept) < MIN_SEEDS,
         )
+
+
+def _is_large(problem: LinkProblem) -> bool:
+    return len(problem.source) * len(problem.target) > LARGE_ROWS**2
 
 
 def _with_threshold(links: Links) -> Links:

@@ -28,7 +28,7 @@ than they do, and those find each other more often."""
 WANTED = 1_200
 """Objects left alone in all, of which about half become candidates."""
 
-LEAST_PARTS, MOST_PARTS = 2, 4
+MOST_PARTS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ def make_decoys(
     seed : int
     """
     taken = max(2, round(SHARE * len(anchors)))
-    parts = min(max(LEAST_PARTS, math.ceil(WANTED / taken)), MOST_PARTS)
+    parts = min(math.ceil(WANTED / taken), MOST_PARTS)
     features, alone = [], 0
     for part, rng in enumerate(np.random.default_rng(seed).spawn(parts)):
         picked = rng.permutation(len(anchors))[:taken]
