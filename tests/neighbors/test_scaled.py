@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from isthmus._linalg import normalise
-from isthmus.neighbors import local_scaling, mutual_by_csls, mutual_nearest_neighbors, scaled
+from isthmus.neighbors import (
+    local_scaling,
+    mutual_by_csls,
+    mutual_nearest_neighbors,
+    nearest_similarities,
+    scaled,
+)
 
 sizes = st.integers(1, 40)
 
@@ -114,3 +120,43 @@ def test_the_callers_matrices_stay_as_they_are():
     mutual_by_csls(source, target, neighborhood=5)
     assert np.array_equal(source, kept[0])
     assert np.array_equal(target, kept[1])
+
+
+@settings(max_examples=30)
+@given(sizes, sizes, st.integers(1, 60), st.integers(0, 99))
+def test_nearest_similarities_are_the_highest_sorted(n, m, depth, seed):
+    source, target = cloud(n, seed=seed), cloud(m, seed=seed + 1)
+    similar = source.astype(float) @ target.T.astype(float)
+    of_source, of_target = nearest_similarities(source, target, depth=depth)
+    assert of_source.shape == (n, min(depth, m))
+    assert of_target.shape == (m, min(depth, n))
+    assert of_source.dtype == of_target.dtype == np.float32
+    assert of_source == pytest.approx(-np.sort(-similar, axis=1)[:, :depth], abs=1e-6)
+    assert of_target == pytest.approx(-np.sort(-similar.T, axis=1)[:, :depth], abs=1e-6)
+
+
+def test_nearest_similarities_block_by_block(monkeypatch):
+    source, target = cloud(200), cloud(90, seed=1)
+    whole = nearest_similarities(source, target, depth=7)
+    monkeypatch.setattr(scaled, "BLOCK_NUMBERS", 1)  # 16 rows a block
+    parts = nearest_similarities(source, target, depth=7)
+    for one, other in zip(whole, parts, strict=True):
+        assert one == pytest.approx(other, abs=1e-6)
+
+
+def test_the_scaling_is_the_mean_of_the_nearest_similarities():
+    source, target = cloud(80), cloud(60, seed=1)
+    known = local_scaling(source, target, neighborhood=5)
+    sides = nearest_similarities(source, target, depth=6)
+    assert known.source == pytest.approx(sides[0][:, :5].mean(axis=1), abs=1e-6)
+    assert known.target == pytest.approx(sides[1][:, :5].mean(axis=1), abs=1e-6)
+
+
+def test_nearest_similarities_have_the_same_bits_on_two_threads():
+    source, target = cloud(2_000, dim=30), cloud(1_500, dim=30, seed=1)
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            found.append(nearest_similarities(source, target, depth=11))
+    assert np.array_equal(found[0][0], found[1][0])
+    assert np.array_equal(found[0][1], found[1][1])
