@@ -98,16 +98,6 @@ def test_features_are_the_similarity_and_its_margins(collected):
         )
 
 
-def test_true_candidates_have_the_better_margins(collected):
-    data, _, _, found = collected
-    true = data.partner[found.pairs[:, 0]] == found.pairs[:, 1]
-    assert np.count_nonzero(true) >= 95
-    for number in range(PROPOSING):
-        margin = found.features[:, 4 * number + 1]
-        over = (margin[true][:, None] > margin[~true]).mean()  # area under the ROC curve
-        assert over > 0.7
-
-
 def test_refitting_forgets_wrong_anchors(overlapping):
     data = overlapping(150, (20, 20), noise=0.3)
     clouds = Clouds(Side.of(data.source), Side.of(data.target))
