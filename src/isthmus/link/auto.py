@@ -133,7 +133,10 @@ class Auto(Linker):
             few = f"only {len(links)} links grew from the {problem.n_seeds:,} seeds"
             verdict = LinkVerdict("doubtful", (f"{few}: they say too little; add seeds",))
             return _with_threshold(replace(links, verdict=verdict))
-        judged = judge(problem, links, growth=self._growth(problem), seed=seed)
+        try:
+            judged = judge(problem, links, growth=self._growth(problem), seed=seed)
+        except KeyboardInterrupt:  # weighed links are kept, as after any other step
+            return _with_threshold(replace(links, interrupted=True))
         believed = replace(
             links,
             posterior=links.posterior * judged.belief,
