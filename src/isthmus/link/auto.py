@@ -47,6 +47,14 @@ one pass less, and directions that grow faster."""
 ANCHOR_POSTERIOR = 0.5
 """Least posterior of a link that the next pass is fitted on."""
 
+STOPPED = "stopped before the links were weighed and judged: posteriors are no probabilities yet"
+
+REFITS = 2
+"""Rounds of refitting in sample inside a pass; see `isthmus.link.evidence.collect`."""
+
+LEAST_POSTERIOR = 0.1
+"""What the method stands for is never surer to be wrong than this, whatever F1 expects."""
+
 FIRST_ANCHORS = 0.75
 """Share of the grown links, the surest, that the first pass is fitted on."""
 
@@ -60,11 +68,14 @@ class Auto(Linker):
     passes : int, optional
         Times that links are weighed. By default 2, and 1 for large clouds (over 8,000 rows a side);
         more were not seen to help.
-    refits : int, default 2
-        Rounds of refitting in sample inside a pass.
-    growth : Growth, optional
-        The rounds from the seeds. By default ``Growth()``, and with ``rank_growth=1.3`` for large
-        clouds.
+    csls_neighborhood : int, default 10
+        Neighbours in the local scaling (Lample et al. 2018, section 2.3).
+
+    Notes
+    -----
+    The seeds start the growth and are not held to afterwards; a seed pair is in the result only
+    where the links agree with it. ``overlap`` is the sum of the posteriors: shared objects that did
+    not become candidates do not count.
 
     Examples
     --------
@@ -80,13 +91,12 @@ class Auto(Linker):
     name: ClassVar[str] = "auto"
 
     passes: int | None = None
-    refits: int = 2
-    growth: Growth | None = None
+    csls_neighborhood: int = 10
 
     def __post_init__(self) -> None:
         if self.passes is not None:
             check_whole(self.passes, name="passes")
-        check_whole(self.refits, name="refits", minimum=0)
+        check_whole(self.csls_neighborhood, name="csls_neighborhood")
 
     def iterate(
         self, problem: LinkProblem, *, seed: int, state: LinkState | None
@@ -104,7 +114,7 @@ class Auto(Linker):
             while number < steps and not state.done:
                 number += 1
                 last = number == steps
-                state = self._weigh(problem, clouds, state, seed=seed + number, last=last)
+                state = self._weigh(clouds, state, seed=(seed, number), last=last)
                 yield state
 
     def finish(
@@ -124,7 +134,7 @@ class Auto(Linker):
             method=self.name,
             overlap=float(state.posterior.sum()) if weighed else None,
             history=state.history,
-            verdict=LinkVerdict("not_judged"),
+            verdict=LinkVerdict("not_judged", (STOPPED,) if interrupted else ()),
             interrupted=interrupted,
         )
         if interrupted:
@@ -136,7 +146,8 @@ class Auto(Linker):
         try:
             judged = judge(problem, links, growth=self._growth(problem), seed=seed)
         except KeyboardInterrupt:  # weighed links are kept, as after any other step
-            return _with_threshold(replace(links, interrupted=True))
+            verdict = LinkVerdict("not_judged", (STOPPED,))
+            return _with_threshold(replace(links, interrupted=True, verdict=verdict))
         believed = replace(
             links,
             posterior=links.posterior * judged.belief,
@@ -146,9 +157,8 @@ class Auto(Linker):
         return _with_threshold(believed)
 
     def _growth(self, problem: LinkProblem) -> Growth:
-        if self.growth is not None:
-            return self.growth
-        return Growth(rank_growth=1.3) if _is_large(problem) else Growth()
+        faster = 1.3 if _is_large(problem) else Growth.rank_growth
+        return Growth(rank_growth=faster, neighborhood=self.csls_neighborhood)
 
     def _grow(self, problem: LinkProblem, before: LinkState | None, number: int) -> LinkState:
         started = time.perf_counter()
@@ -175,23 +185,19 @@ class Auto(Linker):
         )
 
     def _weigh(
-        self, problem: LinkProblem, clouds: Clouds, before: LinkState, *, seed: int, last: bool
+        self, clouds: Clouds, before: LinkState, *, seed: tuple[int, int], last: bool
     ) -> LinkState:
         started = time.perf_counter()
         anchors = _anchors(before)
-        options = {
-            "neighborhood": self._growth(problem).neighborhood,
-            "rounds": self.refits,
-            "seed": seed,
-        }
-        found = collect(clouds, anchors, **options)
-        decoys = make_decoys(clouds, anchors, **options)
+        k = self.csls_neighborhood
+        found = collect(clouds, anchors, neighborhood=k, rounds=REFITS, seed=(*seed, 0))
+        decoys = make_decoys(clouds, anchors, neighborhood=k, rounds=REFITS, seed=(*seed, 1))
         sizes = len(clouds.source), len(clouds.target)
         posterior = posterior_by_decoys(
             found.features,
             decoys.features,
             prior=_prior(found, len(decoys.features) / max(decoys.alone, 1), min(sizes)),
-            seed=seed,
+            seed=(*seed, 2),
         )
         kept = one_to_one(found.pairs, posterior)
         kept = kept[np.argsort(found.pairs[kept, 0])]
@@ -214,10 +220,10 @@ def _is_large(problem: LinkProblem) -> bool:
 
 
 def _with_threshold(links: Links) -> Links:
-    """Return the links with the threshold of the highest expected F1."""
-    kept = links.matched_rows("max_f1")
-    sure = len(kept) > 0 and kept.confidence[-1] > 0.0
-    return replace(links, threshold=float(kept.confidence[-1]) if sure else 1.0)
+    """Return the links with the threshold of the highest expected F1, but never a hopeless one."""
+    kept = links.matched_rows("max_f1").confidence
+    kept = kept[kept >= LEAST_POSTERIOR]
+    return replace(links, threshold=float(kept[-1]) if len(kept) else 1.0)
 
 
 def _codes(pairs: IntArray, problem: LinkProblem) -> IntArray:

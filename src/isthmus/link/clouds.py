@@ -10,7 +10,10 @@ from isthmus._linalg import affine, cross_product, mean_rows
 from isthmus._threads import one_blas_thread
 from isthmus._types import FloatArray, IntArray
 
-__all__ = ["Clouds", "Side"]
+__all__ = ["Clouds", "Seed", "Side"]
+
+Seed = int | tuple[int, ...]
+"""Of a random stream; steps of one run add a number each, so that no two share a stream."""
 
 WHITENING = 0.25
 """Power of the inverse covariance; 1/2 would be whitening. Strong directions are shared by most

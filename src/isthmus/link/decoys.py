@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from isthmus._types import FloatArray, IntArray
-from isthmus.link.clouds import Clouds
+from isthmus.link.clouds import Clouds, Seed
 from isthmus.link.evidence import collect
 from isthmus.link.growth import Anchors
 
@@ -47,7 +47,7 @@ class Decoys:
 
 
 def make_decoys(
-    clouds: Clouds, anchors: Anchors, *, neighborhood: int, rounds: int, seed: int
+    clouds: Clouds, anchors: Anchors, *, neighborhood: int, rounds: int, seed: Seed
 ) -> Decoys:
     """Take links apart and describe the candidates of what is left.
 
@@ -58,13 +58,15 @@ def make_decoys(
         Those that are surest; a wrong one makes a true link a decoy.
     neighborhood, rounds : int
         As in `isthmus.link.evidence.collect`.
-    seed : int
+    seed : int or tuple of int
     """
     taken = max(2, round(SHARE * len(anchors)))
-    parts = min(math.ceil(WANTED / taken), MOST_PARTS)
+    parts = max(1, min(math.ceil(WANTED / taken), MOST_PARTS, len(anchors) // taken))
+    order = np.random.default_rng(seed).permutation(len(anchors))
+    stream = seed if isinstance(seed, tuple) else (seed,)
     features, alone = [], 0
-    for part, rng in enumerate(np.random.default_rng(seed).spawn(parts)):
-        picked = rng.permutation(len(anchors))[:taken]
+    for part in range(parts):
+        picked = order[part * taken : (part + 1) * taken]  # each anchor once: its decoys are alike
         features.append(
             _take_apart(
                 clouds,
@@ -73,7 +75,7 @@ def make_decoys(
                 picked[taken // 2 :],
                 neighborhood=neighborhood,
                 rounds=rounds,
-                seed=seed + part,
+                seed=(*stream, part),
             )
         )
         alone += taken
@@ -88,7 +90,7 @@ def _take_apart(
     *,
     neighborhood: int,
     rounds: int,
-    seed: int,
+    seed: Seed,
 ) -> FloatArray:
     """Drop the source rows of some anchors and the target rows of others."""
     keep_source = np.setdiff1d(np.arange(len(clouds.source)), anchors.source_rows[lose_source])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from isthmus._types import FloatArray, IntArray
-from isthmus.link.clouds import Clouds
+from isthmus.link.clouds import Clouds, Seed
 from isthmus.link.growth import Anchors, soft_weights
 from isthmus.link.map_views import VIEWS, View, in_sample
 from isthmus.neighbors import LocalScaling, mutual_by_csls, nearest_similarities
@@ -44,7 +44,7 @@ class Evidence:
 
 
 def collect(
-    clouds: Clouds, anchors: Anchors, *, neighborhood: int, rounds: int, seed: int
+    clouds: Clouds, anchors: Anchors, *, neighborhood: int, rounds: int, seed: Seed
 ) -> Evidence:
     """Describe the candidates that anchors lead to.
 
@@ -57,7 +57,7 @@ def collect(
     rounds : int
         Rounds of refitting in sample before the views. What a link gains by its part in its own
         map is then much the same for candidates and for decoys (`isthmus.link.decoys`).
-    seed : int
+    seed : int or tuple of int
         Of the folds.
     """
     rng = np.random.default_rng(seed)

@@ -4,6 +4,8 @@ Links that grow from the seeds confirm each other, true or not: from wrong seeds
 that share nothing, a consistent set of wrong links grows, and decoys made from it lie under it as
 decoys lie under true links. But it depends on the seeds. Two parts of the seeds lead to the same
 true links (97 to 100 % of them on the real problems tried) and to different wrong ones (0 to 2 %).
+The part that agrees best decides how far links are believed, as the other may hold the wrong seeds;
+the part that agrees least decides whether that is said.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ def _found_again(
 ) -> list[float]:
     """Return the share of links that each growth from a part of the seeds finds, too."""
     if not len(linked):
-        return [0.0]
+        return []
     codes = _codes(problem, linked.source_rows, linked.target_rows)
     return [
         float(np.isin(codes, _codes(problem, found.source_rows, found.target_rows)).mean())

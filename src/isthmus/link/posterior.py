@@ -4,7 +4,8 @@ Candidates are a mixture of true and wrong links; decoys (`isthmus.link.decoys`)
 logistic regression on the features is fitted by expectation maximisation: each candidate counts as
 true with its posterior and as wrong with the rest, each decoy as wrong; the share of wrong links is
 held to what the decoys say (`wrong_share`). Scores are cross-fitted: no candidate is scored by a
-regression that it had a part in. Shapes: features (n, n_features), posterior (n,).
+regression that was fitted on it (the soft labels of the others come from rounds before, where it
+may have been). Shapes: features (n, n_features), posterior (n,).
 References: Elkan and Noto (2008) for learning from one labelled class; Storey (2002) for the share.
 """
 
@@ -16,6 +17,7 @@ from scipy.special import expit
 
 from isthmus._threads import one_blas_thread
 from isthmus._types import FloatArray, IntArray
+from isthmus.link.clouds import Seed
 
 __all__ = ["posterior_by_decoys", "wrong_share"]
 
@@ -25,6 +27,10 @@ PENALTY = 0.1
 """Inverse strength of the quadratic penalty on standardised features (scikit-learn's C)."""
 
 FIRST_PENALTY = 0.01
+MOST_WRONG = 0.9
+"""Share of wrong candidates while fitting: with all of them wrong there is nothing to learn, and a
+first estimate from few decoys may say so by chance."""
+
 LEAST_DECOYS = 12
 LEAST_CANDIDATES = 24
 LEAST_MEAN = 1e-3
@@ -32,7 +38,7 @@ LEAST_MEAN = 1e-3
 
 
 def posterior_by_decoys(
-    candidates: FloatArray, decoys: FloatArray, *, prior: float, seed: int
+    candidates: FloatArray, decoys: FloatArray, *, prior: float, seed: Seed
 ) -> FloatArray:
     """Return the posterior of every candidate.
 
@@ -42,7 +48,7 @@ def posterior_by_decoys(
     decoys : FloatArray of shape (n_decoys, n_features)
     prior : float
         Share of true candidates to take where there are too few of both to learn from.
-    seed : int
+    seed : int or tuple of int
         Of the folds.
     """
     n = len(candidates)
@@ -62,8 +68,9 @@ def posterior_by_decoys(
         score = 2.0 * _cross_fitted(both, first.astype(np.float64), balance, fold, FIRST_PENALTY)
         wrong = wrong_share(score[:n], score[n:])
         for _ in range(ITERATIONS):
-            true[:n] = _with_mean(score[:n], 1.0 - wrong)
-            balance[n:] = wrong * n / len(decoys)
+            some = min(wrong, MOST_WRONG)
+            true[:n] = _with_mean(score[:n], 1.0 - some)
+            balance[n:] = some * n / len(decoys)
             score = _cross_fitted(both, true, balance, fold, PENALTY)
             wrong = wrong_share(score[:n], score[n:])
     return _with_mean(score[:n], 1.0 - wrong)

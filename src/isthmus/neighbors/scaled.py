@@ -7,8 +7,9 @@ each is multiplied on one thread, and so the answer depends on the two matrices 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -142,14 +143,17 @@ def mutual_by_csls(
             np.take_along_axis(scores, back[None, :], axis=0)[0],
         )
 
-    found = _over_blocks(best, len(source), len(target))
-    nearest = np.concatenate([rows for rows, _, _, _ in found])
-    scores = np.concatenate([values for _, values, _, _ in found])
+    nearest = np.empty(len(source), np.int64)
+    scores = np.empty(len(source), np.float32)
     from_target = np.zeros(len(target), np.int64)
     highest = np.full(len(target), -np.inf, np.float32)
-    for _, _, rows, values in found:
-        better = values > highest
-        from_target[better], highest[better] = rows[better], values[better]
+    start = 0
+    for forward, forward_scores, back, back_scores in _over_blocks(best, len(source), len(target)):
+        stop = start + len(forward)
+        nearest[start:stop], scores[start:stop] = forward, forward_scores
+        better = back_scores > highest
+        from_target[better], highest[better] = back[better], back_scores[better]
+        start = stop
     mutual = np.flatnonzero(from_target[nearest] == np.arange(len(source)))
     return MutualPairs(source_rows=mutual, target_rows=nearest[mutual], scores=scores[mutual])
 
@@ -163,7 +167,7 @@ def _nearest(rows: FloatArray, others: FloatArray, depth: int) -> FloatArray:
         similar.partition(len(others) - kept, axis=1)
         return similar[:, len(others) - kept :].copy()  # not a view, which would keep the block
 
-    return np.concatenate(_over_blocks(nearest, len(rows), len(others)))
+    return np.concatenate(list(_over_blocks(nearest, len(rows), len(others))))
 
 
 def _means(similar: FloatArray) -> FloatArray:
@@ -171,12 +175,18 @@ def _means(similar: FloatArray) -> FloatArray:
     return means.astype(np.float32)
 
 
-def _over_blocks(work: Callable[[slice], T], rows: int, others: int) -> list[T]:
-    """Do the work of every block of rows, on as many threads as the matrix library has."""
+def _over_blocks(work: Callable[[slice], T], rows: int, others: int) -> Iterator[T]:
+    """Yield the work of every block of rows in their order, a few blocks ahead on many threads."""
     at_once = max(16, BLOCK_NUMBERS // others)
     blocks = [slice(start, min(start + at_once, rows)) for start in range(0, rows, at_once)]
     with one_blas_thread() as threads:
         if threads == 1 or len(blocks) == 1:
-            return [work(block) for block in blocks]
+            yield from map(work, blocks)
+            return
         with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(work, blocks))
+            ahead = deque[Future[T]]()
+            for block in blocks:
+                ahead.append(pool.submit(work, block))
+                if len(ahead) > 2 * threads:  # what waits is as wide as the other side
+                    yield ahead.popleft().result()
+            yield from (done.result() for done in ahead)
