@@ -318,7 +318,7 @@ def test_what_is_kept(sets):
 
 
 def test_a_verdict_is_a_result_until_more_is_required(sets):
-    find_links(*sets, true_pairs(sets), method=Steps()).require("linked")
+    find_links(*sets, true_pairs(sets), method=Steps()).require()
     doubtful = find_links(*sets, true_pairs(sets), method=Steps(status="doubtful"))
     with pytest.raises(VerdictError, match="expected the verdict linked; got doubtful: because"):
         doubtful.require()

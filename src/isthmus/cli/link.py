@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 __all__ = ["link"]
 
 REQUIRABLE = ("linked",)
-DISAPPOINTING = ("doubtful", "no_overlap_found")
 
 
 def link(
@@ -101,7 +100,7 @@ def link(
     if found.links.interrupted:
         raise typer.Exit(INTERRUPTED)
     if require is not None:
-        found.require(require)
+        found.require()
     output.done({"path": out, **found.to_dict()})
 
 
@@ -114,7 +113,7 @@ def _tell(found: FoundLinks, output: Output, out: Path) -> None:
             f"interrupted after iteration {links.history[-1].number}: {out.name} has the links so "
             "far; --resume goes on"
         )
-    if links.verdict.status in DISAPPOINTING:
+    if links.verdict.status != "linked" and links.verdict.reasons:
         reasons = "; ".join(links.verdict.reasons)
         output.warn(f"the verdict is {links.verdict.status}: {reasons}")
     if not len(found):

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from isthmus._types import FloatArray, IntArray
 from isthmus.errors import ParameterError
 from isthmus.link.links import Iteration, Links
@@ -84,6 +82,8 @@ class Linker(ABC):
         -------
         Links
             With ``interrupted`` where Ctrl-C came after the first iteration: the links so far.
+            Whether seed pairs are among them is the method's matter: `Geh`, as published, holds to
+            them; the others let the vectors speak.
 
         Raises
         ------
@@ -121,8 +121,3 @@ class Linker(ABC):
         self, problem: LinkProblem, state: LinkState, *, seed: int, interrupted: bool
     ) -> Links:
         """Make the result out of the last state."""
-
-
-def no_candidates() -> tuple[IntArray, IntArray]:
-    """Return an empty table of candidate links and votes."""
-    return np.empty((0, 2), np.int64), np.empty(0, np.int64)

@@ -17,7 +17,8 @@ import numpy as np
 from isthmus._types import FloatArray, IntArray
 from isthmus._validate import check_positive
 from isthmus.errors import ParameterError, UnknownNameError
-from isthmus.link.base import Linker, LinkState, no_candidates
+from isthmus.link.aligned import check_whole
+from isthmus.link.base import Linker, LinkState
 from isthmus.link.hashing import HashDistance
 from isthmus.link.links import Iteration, Links, LinkVerdict
 from isthmus.link.one_to_one import one_to_one
@@ -166,10 +167,8 @@ class Geh(Linker):
             )
         for name in ("base_views", "csls_neighborhood", "otsu_bins", "burn_in", "max_iterations"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ParameterError(
-                    expected=f"{name} of at least 1", got=f"{value}", do="change it"
-                )
+            if value is not None:
+                check_whole(value, name=name)
         for name, known in NAMES.items():
             if getattr(self, name) not in known:
                 raise UnknownNameError.of(name, str(getattr(self, name)), known)
@@ -323,14 +322,14 @@ NAMES = {
 
 def _start(problem: LinkProblem) -> LinkState:
     """Return the state before the first iteration: the seeds, and no votes."""
-    pairs, votes = no_candidates()
-    rows, posterior = _promote(problem, pairs, np.empty(0))
+    table = VoteTable.empty()
+    rows, posterior = _promote(problem, table.pairs, np.empty(0))
     return LinkState(
         source_rows=rows[:, 0],
         target_rows=rows[:, 1],
         posterior=posterior,
-        pairs=pairs,
-        votes=votes,
+        pairs=table.pairs,
+        votes=table.votes,
         views=0,
         history=(),
     )

@@ -16,7 +16,6 @@ from isthmus.spaces.links_file import write_links
 
 __all__ = ["FoundLinks"]
 
-REQUIRABLE = ("linked",)
 QUANTILES = {"min": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "max": 1.0}
 
 
@@ -115,7 +114,7 @@ class FoundLinks:
             self.links.votes[kept],
         )
 
-    def require(self, status: str = "linked") -> None:
+    def require(self) -> None:
         """Raise where the verdict is less than ``linked``.
 
         Raises
@@ -123,9 +122,9 @@ class FoundLinks:
         VerdictError
         """
         verdict = self.links.verdict
-        if verdict.status != status:
+        if verdict.status != "linked":
             raise VerdictError(
-                expected=f"the verdict {status}",
+                expected="the verdict linked",
                 got=": ".join(filter(None, (verdict.status, "; ".join(verdict.reasons)))),
                 do="add seeds that are right, or another method that judges its links"
                 if verdict.status == "not_judged"
