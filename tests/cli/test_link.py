@@ -362,6 +362,15 @@ def test_what_stands_in_the_way_of_resuming(cli, asked, tmp_path: Path, monkeypa
     assert not checkpoint.exists()
 
 
+def test_a_checkpoint_never_replaces_what_is_read(cli, files, seeds, tmp_path: Path):
+    (tmp_path / "links.csv.checkpoint").symlink_to(files.one)
+    before = Path(files.one).read_bytes()
+    ran = cli("link", files.one, files.two, "--seeds", seeds, "--out", tmp_path / "links.csv")
+    assert ran.code == 22
+    assert "'links.csv.checkpoint'" in ran.err
+    assert Path(files.one).read_bytes() == before
+
+
 def test_a_set_without_spread(cli, files, seeds, tmp_path: Path):
     flat = VectorSet([f"d{i}" for i in range(240)], np.ones((240, 8)), Space(model="one", dim=8))
     flat.save(tmp_path / "flat.npz")

@@ -115,3 +115,15 @@ def test_seed_rows_that_cannot_be_used(seeds, error, message):
 def test_seed_vectors_that_cannot_be_used(first, second, error):
     with pytest.raises(error):
         LinkProblem.of_vectors(SOURCE, TARGET, first, second)
+
+
+def test_lengths_beyond_float32_become_directions():
+    cloud = np.random.default_rng(0).standard_normal((9, 4)) * np.logspace(-30, 37, 9)[:, None]
+    problem = LinkProblem.of_rows(cloud, cloud, [(0, 0), (1, 1), (8, 8)])
+    np.testing.assert_allclose(np.linalg.norm(problem.source, axis=1), 1.0, rtol=1e-6)
+
+
+def test_seeds_of_several_lengths_are_refused():
+    cloud = np.random.default_rng(0).standard_normal((9, 4))
+    with pytest.raises(ParameterError, match="pairs of whole numbers"):
+        LinkProblem.of_rows(cloud, cloud, [(0, 0), (1,), (2, 2)])

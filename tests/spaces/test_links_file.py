@@ -13,7 +13,7 @@ from isthmus.errors import CountMismatchError, UnknownFormatError, WriteFailedEr
 from isthmus.spaces.ids import as_ids
 from isthmus.spaces.links_file import check_links_path, write_links
 
-ODD = ["a,b", 'say "x"', "two\nlines", "ä \u2028", " spaced ", "=1+1", "-1", "\ttab", "'"]
+ODD = ["a,b", "a\rb", 'say "x"', "two\nlines", "ä \u2028", " spaced ", "=1+1", "-1", "\ttab", "'"]
 
 
 def a_set(ids, model):

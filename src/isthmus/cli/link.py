@@ -132,13 +132,17 @@ def _check_place(out: Path, read: list[Path | None]) -> Path:
     checkpoint = out.with_name(f"{out.name}.checkpoint")
     for path in (out, checkpoint):
         check_file_writable(path)
-    for one in read:
-        if one is not None and out.exists() and one.exists() and out.samefile(one):
+        if path.exists() and not path.is_file():
             raise ParameterError(
-                expected="another file to write to than those that are read",
-                got=repr(out.name),
-                do="write to a new file",
+                expected="a plain file to write to", got=repr(path.name), do="name a new file"
             )
+        for one in read:
+            if one is not None and path.exists() and one.exists() and path.samefile(one):
+                raise ParameterError(
+                    expected="another file to write to than those that are read",
+                    got=repr(path.name),
+                    do="write to a new file",
+                )
     return checkpoint
 
 

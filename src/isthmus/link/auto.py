@@ -26,14 +26,14 @@ from isthmus._types import FloatArray, IntArray
 from isthmus.link.aligned import check_whole
 from isthmus.link.base import Linker, LinkState
 from isthmus.link.clouds import Clouds, Side
-from isthmus.link.decoys import make_decoys
+from isthmus.link.decoys import Decoys, make_decoys
 from isthmus.link.evidence import Evidence, collect
 from isthmus.link.growth import Anchors, Growth
 from isthmus.link.judging import judge
 from isthmus.link.links import Iteration, Links, LinkVerdict
 from isthmus.link.map_views import VIEWS
 from isthmus.link.one_to_one import one_to_one
-from isthmus.link.posterior import posterior_by_decoys
+from isthmus.link.posterior import LEAST_CANDIDATES, MOST, posterior_by_decoys
 from isthmus.link.problem import MIN_SEEDS, LinkProblem
 
 __all__ = ["Auto"]
@@ -54,6 +54,9 @@ REFITS = 2
 
 LEAST_POSTERIOR = 0.1
 """What the method stands for is never surer to be wrong than this, whatever F1 expects."""
+
+FEW = 0.9
+"""Posterior at most where the candidates are too few to learn from: they may all be chance."""
 
 FIRST_ANCHORS = 0.75
 """Share of the grown links, the surest, that the first pass is fitted on."""
@@ -196,7 +199,7 @@ class Auto(Linker):
         posterior = posterior_by_decoys(
             found.features,
             decoys.features,
-            prior=_prior(found, len(decoys.features) / max(decoys.alone, 1), min(sizes)),
+            prior=_prior(found, decoys, min(sizes)),
             seed=(*seed, 2),
         )
         kept = one_to_one(found.pairs, posterior)
@@ -220,10 +223,14 @@ def _is_large(problem: LinkProblem) -> bool:
 
 
 def _with_threshold(links: Links) -> Links:
-    """Return the links with the threshold of the highest expected F1, but never a hopeless one."""
+    """Return the links with the threshold of the highest expected F1, but never a hopeless one.
+
+    Where no overlap was found it stands for no link.
+    """
     kept = links.matched_rows("max_f1").confidence
     kept = kept[kept >= LEAST_POSTERIOR]
-    return replace(links, threshold=float(kept[-1]) if len(kept) else 1.0)
+    found = len(kept) > 0 and links.verdict.status != "no_overlap_found"
+    return replace(links, threshold=float(kept[-1]) if found else 1.0)
 
 
 def _codes(pairs: IntArray, problem: LinkProblem) -> IntArray:
@@ -243,16 +250,16 @@ def _anchors(state: LinkState) -> Anchors:
     return links.select(np.sort(np.argsort(-state.posterior, kind="stable")[:count]))
 
 
-def _prior(found: Evidence, rate: float, smaller: int) -> float:
-    """Return the share of true candidates, if lone objects become candidates at this rate.
+def _prior(found: Evidence, decoys: Decoys, smaller: int) -> float:
+    """Return the share of true candidates, if lone objects become candidates as the decoys did.
 
     Of n objects o have a partner and are candidates, and the others are at the rate q:
     C = o + q (n - o).
     """
-    count = len(found.pairs)
-    rate = min(rate, 0.99)
+    count, tried = len(found.pairs), len(decoys.features)
+    rate = min(tried / max(decoys.alone, 1), 0.99)
     shared = (count - rate * smaller) / (1.0 - rate)
-    return float(np.clip(shared / max(count, 1), 0.0, 1.0))
+    return float(np.clip(shared / max(count, 1), 0.0, MOST if count >= LEAST_CANDIDATES else FEW))
 
 
 def _state(

@@ -17,6 +17,7 @@ import numpy as np
 from isthmus._types import FloatArray, IntArray
 from isthmus.link.growth import Anchors, Growth
 from isthmus.link.links import Links, LinkVerdict, MatchedRows
+from isthmus.link.posterior import LEAST_CANDIDATES
 from isthmus.link.problem import MIN_SEEDS, LinkProblem
 
 __all__ = ["Judgement", "judge", "regrow"]
@@ -28,6 +29,10 @@ LEAST_SURE = 0.01
 """Share of the smaller cloud that has to be linked surely; less is what chance gives."""
 
 LEAST_SURE_LINKS = 5
+LEAST_SURE_SHARE = 0.3
+"""Of the links, those that have to be sure. Real problems had .48 and more; between sets of one
+subject that share nothing or little it was .23 and less."""
+
 LEAST_MASS = 0.25
 """Mean posterior of the candidates under which most of them are wrong."""
 
@@ -110,6 +115,14 @@ def _verdict(problem: LinkProblem, links: Links, n_sure: int, again: list[float]
     mass = float(links.posterior.mean())
     if mass < LEAST_MASS:
         against.append(f"the mean posterior of the candidates is {mass:.2f}: most are wrong")
+    kept = len(links.matched_rows("max_f1"))
+    if n_sure < LEAST_SURE_SHARE * kept:
+        against.append(
+            f"only {n_sure:,} of {kept:,} links are sure: the others may be alike without being "
+            "the same; keep the surest (precision)"
+        )
+    if len(links) < LEAST_CANDIDATES:
+        against.append(f"{len(links)} candidates are too few to tell true links from wrong ones")
     if not again:
         against.append(f"{problem.n_seeds} seeds are too few to see whether links depend on them")
     elif min(again) < BELIEVED:
@@ -169,8 +182,8 @@ def _lost_seeds(problem: LinkProblem, links: Links) -> list[list[int]]:
 
 
 def _about(lost: list[list[int]], n_seeds: int) -> str:
-    few = ", ".join(f"{source}-{target}" for source, target in lost[:5])
+    few = ", ".join(f"{source} with {target}" for source, target in lost[:5])
     return (
-        f"{len(lost)} of {n_seeds} seed pairs were not found again and may be wrong "
-        f"(rows {few}{', ...' if len(lost) > 5 else ''})"
+        f"{len(lost)} of {n_seeds} seed pairs are no candidates, and hard to find or wrong "
+        f"(source row with target row: {few}{', ...' if len(lost) > 5 else ''})"
     )

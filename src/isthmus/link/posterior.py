@@ -19,7 +19,7 @@ from isthmus._threads import one_blas_thread
 from isthmus._types import FloatArray, IntArray
 from isthmus.link.clouds import Seed
 
-__all__ = ["posterior_by_decoys", "wrong_share"]
+__all__ = ["LEAST_CANDIDATES", "MOST", "posterior_by_decoys", "wrong_share"]
 
 FOLDS = 4
 ITERATIONS = 8
@@ -27,6 +27,9 @@ PENALTY = 0.1
 """Inverse strength of the quadratic penalty on standardised features (scikit-learn's C)."""
 
 FIRST_PENALTY = 0.01
+MOST = 1.0 - 1e-6
+"""No link is certain, and none reaches a threshold of 1."""
+
 MOST_WRONG = 0.9
 """Share of wrong candidates while fitting: with all of them wrong there is nothing to learn, and a
 first estimate from few decoys may say so by chance."""
@@ -124,4 +127,4 @@ def _with_mean(score: FloatArray, mean: float) -> FloatArray:
     mean = min(max(mean, LEAST_MEAN), 1.0 - LEAST_MEAN)
     reach = float(np.abs(score).max()) + 20.0
     shift = brentq(lambda by: float(expit(score + by).mean()) - mean, -reach, reach)
-    return np.asarray(expit(score + shift))
+    return np.asarray(np.minimum(expit(score + shift), MOST))

@@ -136,8 +136,8 @@ class LinkProblem:
         return cls(
             source=left,
             target=right,
-            seed_source=normalise(first),
-            seed_target=normalise(second),
+            seed_source=_directions(first),
+            seed_target=_directions(second),
             seed_rows=None,
         )
 
@@ -146,7 +146,7 @@ def _cloud(values: npt.ArrayLike, name: str) -> FloatArray:
     cloud = as_matrix(values, name=name)
     check_nonzero(cloud, name=name)
     check_spread(cloud, name=name)
-    unit = normalise(cloud)
+    unit = _directions(cloud)
     if np.ptp(unit, axis=0).max() < SAME_DIRECTION:
         raise DegenerateVectorsError(
             expected=f"at least two different directions in {name}",
@@ -167,8 +167,22 @@ def _check_different(seeds: FloatArray) -> None:
         )
 
 
+def _directions(rows: FloatArray) -> FloatArray:
+    """Return rows of length one; lengths beyond float32 are brought into it first."""
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    far = (largest > 1e15) | (largest < 1e-15)
+    return normalise(np.where(far, rows / largest, rows)) if far.any() else normalise(rows)
+
+
 def _seed_rows(seeds: npt.ArrayLike, n_source: int, n_target: int) -> IntArray:
-    rows = np.asarray(seeds)
+    try:
+        rows = np.asarray(seeds)
+    except ValueError as error:
+        raise ParameterError(
+            expected="seeds as pairs of whole numbers: source row, target row",
+            got=str(error),
+            do="give two row numbers per seed",
+        ) from error
     if rows.size == 0:
         rows = np.empty((0, 2), np.int64)
     if rows.ndim != 2 or rows.shape[1] != 2 or rows.dtype.kind not in "iu":

@@ -92,7 +92,14 @@ def make(name: str, **params: Any) -> Linker:
             got="none",
             do=f"give it, as in make({name!r}, {missing[0]}=...)",
         )
-    return LINKERS[name](**params)
+    try:
+        return LINKERS[name](**params)
+    except (TypeError, OverflowError) as error:  # a text where a number belongs, for example
+        raise ParameterError(
+            expected=f"parameters of {name} of the right kind",
+            got=", ".join(f"{key}={value!r}" for key, value in params.items()),
+            do="see its page in the documentation",
+        ) from error
 
 
 def _fields(method: type[Linker]) -> tuple[Any, ...]:

@@ -65,10 +65,14 @@ def write_links(
 
 
 def _write_csv(path: Path, columns: tuple[IdArray, IdArray, FloatArray, IntArray]) -> None:
+    source, target, posterior, votes = (column.tolist() for column in columns)
+    # The writer does not quote a carriage return that does not end its own lines.
+    returns = any("\r" in one for one in (*source, *target))
     with path.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
+        writer = csv.writer(
+            stream, lineterminator="\n", quoting=csv.QUOTE_ALL if returns else csv.QUOTE_MINIMAL
+        )
         writer.writerow(COLUMNS)
-        source, target, posterior, votes = (column.tolist() for column in columns)
         writer.writerows(zip(source, target, map("{:.9g}".format, posterior), votes, strict=True))
 
 
