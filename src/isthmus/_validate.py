@@ -23,8 +23,10 @@ __all__ = [
     "check_nonzero",
     "check_pairs",
     "check_positive",
+    "check_share",
     "check_spread",
     "check_weight",
+    "check_whole",
 ]
 
 BLOCK_ROWS = 65_536
@@ -188,3 +190,30 @@ def check_positive(value: float, *, name: str, maximum: float | None = None) -> 
     bound = "over 0" if maximum is None else f"over 0 and at most {maximum:g}"
     if not (np.isfinite(value) and value > 0 and (maximum is None or value <= maximum)):
         raise ParameterError(expected=f"{name} {bound}", got=f"{value}", do="change it")
+
+
+def check_share(value: float, *, name: str) -> None:
+    """Refuse a parameter outside 0 to 1, and NaN.
+
+    Raises
+    ------
+    ParameterError
+    """
+    if not 0.0 <= value <= 1.0:
+        raise ParameterError(expected=f"{name} from 0 to 1", got=f"{value}", do="change it")
+
+
+def check_whole(value: int, *, name: str, minimum: int = 1) -> None:
+    """Refuse a parameter that is not a whole number of at least the minimum.
+
+    Raises
+    ------
+    ParameterError
+    """
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < minimum:
+        raise ParameterError(
+            expected=f"{name} as a whole number of at least {minimum}",
+            got=repr(value),
+            do="change it",
+        )

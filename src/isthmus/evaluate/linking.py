@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isthmus._types import FloatArray, IntArray
+from isthmus._validate import check_share
 from isthmus.errors import CountMismatchError, ParameterError
 from isthmus.evaluate import bootstrap
 from isthmus.evaluate.report import Value
@@ -107,7 +108,7 @@ class LinkCurve:
         ParameterError
             A share outside [0, 1].
         """
-        _check_share(coverage, "coverage")
+        check_share(coverage, name="coverage")
         if not len(self.coverage):
             return float("nan")
         place = int(np.searchsorted(self.coverage, coverage - 1e-12))
@@ -121,7 +122,7 @@ class LinkCurve:
         ParameterError
             A share outside [0, 1].
         """
-        _check_share(precision, "precision")
+        check_share(precision, name="precision")
         reached = self.recall[self.precision >= precision - 1e-12]
         return float(reached.max()) if len(reached) else 0.0
 
@@ -399,8 +400,3 @@ def _pairs(rows: npt.ArrayLike, name: str) -> IntArray:
             expected=f"each pair of {name} once", got="one that is repeated", do="drop the copies"
         )
     return pairs
-
-
-def _check_share(value: float, name: str) -> None:
-    if not 0.0 <= value <= 1.0:  # NaN, too
-        raise ParameterError(expected=f"{name} from 0 to 1", got=f"{value}", do="change it")

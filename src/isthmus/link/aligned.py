@@ -16,6 +16,7 @@ import numpy as np
 
 from isthmus._linalg import affine, normalise
 from isthmus._types import FloatArray, IntArray
+from isthmus._validate import check_whole
 from isthmus.errors import ParameterError
 from isthmus.link.base import Linker, LinkState
 from isthmus.link.links import Iteration, Links, LinkVerdict
@@ -29,7 +30,6 @@ __all__ = [
     "SingleShot",
     "carry",
     "check_rows",
-    "check_whole",
     "links_of",
     "mutual_argmax",
     "state_of",
@@ -214,20 +214,4 @@ def check_rows(problem: LinkProblem, *, method: str, max_rows: int) -> None:
             "matrices",
             got=f"{largest:,}",
             do="link parts, raise max_rows if the memory is there, or choose another method",
-        )
-
-
-def check_whole(value: int, *, name: str, minimum: int = 1) -> None:
-    """Refuse a parameter that is not a whole number of at least the minimum.
-
-    Raises
-    ------
-    ParameterError
-    """
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < minimum:
-        raise ParameterError(
-            expected=f"{name} as a whole number of at least {minimum}",
-            got=repr(value),
-            do="change it",
         )

@@ -21,9 +21,9 @@ import numpy as np
 
 from isthmus._optional import require
 from isthmus._types import FloatArray
-from isthmus._validate import check_positive
+from isthmus._validate import check_positive, check_whole
 from isthmus.errors import ParameterError
-from isthmus.link.aligned import RowPairs, SingleShot, check_rows, check_whole, mutual_argmax
+from isthmus.link.aligned import RowPairs, SingleShot, check_rows, mutual_argmax
 from isthmus.link.mlp import check_device, one_torch_thread
 from isthmus.link.problem import LinkProblem
 

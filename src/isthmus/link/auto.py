@@ -23,7 +23,7 @@ from typing import ClassVar
 import numpy as np
 
 from isthmus._types import FloatArray, IntArray
-from isthmus.link.aligned import check_whole
+from isthmus._validate import check_whole
 from isthmus.link.base import Linker, LinkState
 from isthmus.link.clouds import Clouds, Side
 from isthmus.link.decoys import Decoys, make_decoys
@@ -125,8 +125,8 @@ class Auto(Linker):
     ) -> Links:
         """Return the links with the threshold of the highest expected F1, and the verdict."""
         weighed = bool(state.history) and state.history[-1].phase == WEIGH
-        linked = np.column_stack((state.source_rows, state.target_rows))
-        places = np.searchsorted(_codes(state.pairs, problem), _codes(linked, problem))
+        linked = problem.codes(state.source_rows, state.target_rows)
+        places = np.searchsorted(problem.codes(*state.pairs.T), linked)
         links = Links(
             source_rows=state.source_rows,
             target_rows=state.target_rows,
@@ -231,12 +231,6 @@ def _with_threshold(links: Links) -> Links:
     kept = kept[kept >= LEAST_POSTERIOR]
     found = len(kept) > 0 and links.verdict.status != "no_overlap_found"
     return replace(links, threshold=float(kept[-1]) if found else 1.0)
-
-
-def _codes(pairs: IntArray, problem: LinkProblem) -> IntArray:
-    """Return one number per pair, rising as sorted pairs do."""
-    codes: IntArray = pairs[:, 0] * len(problem.target) + pairs[:, 1]
-    return codes
 
 
 def _anchors(state: LinkState) -> Anchors:

@@ -20,7 +20,8 @@ from isthmus import maps
 from isthmus._linalg import mean_rows, normalise
 from isthmus._threads import one_blas_thread
 from isthmus._types import FloatArray
-from isthmus.link.aligned import AlignedLinker, check_whole
+from isthmus._validate import check_whole
+from isthmus.link.aligned import AlignedLinker
 from isthmus.link.problem import LinkProblem
 
 __all__ = ["CCA"]

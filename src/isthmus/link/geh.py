@@ -15,9 +15,8 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from isthmus._types import FloatArray, IntArray
-from isthmus._validate import check_positive
+from isthmus._validate import check_positive, check_whole
 from isthmus.errors import ParameterError, UnknownNameError
-from isthmus.link.aligned import check_whole
 from isthmus.link.base import Linker, LinkState
 from isthmus.link.hashing import HashDistance
 from isthmus.link.links import Iteration, Links, LinkVerdict

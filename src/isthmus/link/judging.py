@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isthmus._types import FloatArray, IntArray
+from isthmus._types import FloatArray
 from isthmus.link.growth import Anchors, Growth
 from isthmus.link.links import Links, LinkVerdict, MatchedRows
 from isthmus.link.posterior import LEAST_CANDIDATES
@@ -102,9 +102,9 @@ def _found_again(
     """Return the share of links that each growth from a part of the seeds finds, too."""
     if not len(linked):
         return []
-    codes = _codes(problem, linked.source_rows, linked.target_rows)
+    codes = problem.codes(linked.source_rows, linked.target_rows)
     return [
-        float(np.isin(codes, _codes(problem, found.source_rows, found.target_rows)).mean())
+        float(np.isin(codes, problem.codes(found.source_rows, found.target_rows)).mean())
         for found in regrow(problem, growth=growth, seed=seed)
     ]
 
@@ -142,11 +142,6 @@ def _verdict(problem: LinkProblem, links: Links, n_sure: int, again: list[float]
     return LinkVerdict("linked", (reason, *more))
 
 
-def _codes(problem: LinkProblem, source_rows: IntArray, target_rows: IntArray) -> IntArray:
-    codes: IntArray = source_rows * len(problem.target) + target_rows
-    return codes
-
-
 def regrow(problem: LinkProblem, *, growth: Growth, seed: int) -> list[Anchors]:
     """Grow from random parts of the seeds; nothing where the parts would be under 3 seeds."""
     count = round(PART * problem.n_seeds)
@@ -175,8 +170,8 @@ def _lost_seeds(problem: LinkProblem, links: Links) -> list[list[int]]:
     """Return the seed pairs that are not among the candidates."""
     if problem.seed_rows is None:
         return []
-    codes = _codes(problem, links.source_rows, links.target_rows)
-    seeds = _codes(problem, *problem.seed_rows.T)
+    codes = problem.codes(links.source_rows, links.target_rows)
+    seeds = problem.codes(*problem.seed_rows.T)
     lost: list[list[int]] = problem.seed_rows[~np.isin(seeds, codes)].tolist()
     return lost
 

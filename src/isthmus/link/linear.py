@@ -16,8 +16,8 @@ import numpy as np
 
 from isthmus._threads import one_blas_thread
 from isthmus._types import FloatArray
-from isthmus._validate import check_positive
-from isthmus.link.aligned import AlignedLinker, carry, check_whole
+from isthmus._validate import check_positive, check_whole
+from isthmus.link.aligned import AlignedLinker, carry
 from isthmus.link.problem import LinkProblem
 
 __all__ = ["Linear"]

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from isthmus._types import FloatArray, IntArray
+from isthmus._validate import check_share
 from isthmus.errors import CountMismatchError, ParameterError
 
 __all__ = ["Iteration", "LinkVerdict", "Links", "MatchedRows", "Threshold"]
@@ -203,12 +204,12 @@ class Links:
                 do="give the one that you mean",
             )
         if precision is not None:
-            _check_share(precision, "precision")
+            check_share(precision, name="precision")
             running = np.cumsum(self.posterior) / np.arange(1, len(self) + 1)
             # Posteriors fall, so their running mean does, too: but for the rounding of sums.
             return int(np.count_nonzero(running >= precision - 1e-12))
         if coverage is not None:
-            _check_share(coverage, "coverage")
+            check_share(coverage, name="coverage")
             return round(coverage * len(self))
         if threshold == "max_f1":
             return self._count_of_best_f1()
@@ -217,7 +218,7 @@ class Links:
             raise ParameterError(
                 expected="a posterior, 'own' or 'max_f1'", got=repr(threshold), do="change it"
             )
-        _check_share(least, "threshold")
+        check_share(least, name="threshold")
         return int(np.count_nonzero(self.posterior >= least))
 
     def _count_of_best_f1(self) -> int:
@@ -227,8 +228,3 @@ class Links:
         shared = max(float(true[-1]), self.overlap or 0.0)
         expected = 2.0 * true / (np.arange(1, len(self) + 1) + shared)
         return int(np.argmax(expected)) + 1
-
-
-def _check_share(value: float, name: str) -> None:
-    if not 0.0 <= value <= 1.0:  # NaN, too
-        raise ParameterError(expected=f"{name} from 0 to 1", got=f"{value}", do="change it")

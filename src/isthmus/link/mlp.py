@@ -20,9 +20,9 @@ import numpy as np
 from isthmus._linalg import affine
 from isthmus._optional import require
 from isthmus._types import FloatArray
-from isthmus._validate import check_positive
+from isthmus._validate import check_positive, check_whole
 from isthmus.errors import ParameterError
-from isthmus.link.aligned import AlignedLinker, carry, check_whole
+from isthmus.link.aligned import AlignedLinker, carry
 from isthmus.link.problem import LinkProblem
 
 __all__ = ["MLP", "check_device", "one_torch_thread"]

@@ -67,6 +67,11 @@ class LinkProblem:
         """Count the seed pairs."""
         return len(self.seed_source)
 
+    def codes(self, source_rows: IntArray, target_rows: IntArray) -> IntArray:
+        """Return one number per pair of rows, rising as sorted pairs do."""
+        codes: IntArray = source_rows * len(self.target) + target_rows
+        return codes
+
     @classmethod
     def of_rows(cls, source: npt.ArrayLike, target: npt.ArrayLike, seeds: npt.ArrayLike) -> Self:
         """Check two clouds and seed pairs that are rows of them.

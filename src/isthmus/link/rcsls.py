@@ -21,8 +21,8 @@ import numpy as np
 
 from isthmus._threads import one_blas_thread
 from isthmus._types import FloatArray, IntArray
-from isthmus._validate import check_positive
-from isthmus.link.aligned import AlignedLinker, carry, check_whole
+from isthmus._validate import check_positive, check_whole
+from isthmus.link.aligned import AlignedLinker, carry
 from isthmus.link.problem import LinkProblem
 from isthmus.link.procrustes import polar_of_rank
 from isthmus.neighbors import top_k

@@ -104,4 +104,4 @@ def make(name: str, **params: Any) -> Linker:
 
 def _fields(method: type[Linker]) -> tuple[Any, ...]:
     """Return the parameters of a method, which is a dataclass."""
-    return tuple(each for each in fields(method) if each.init)  # type: ignore[arg-type]
+    return tuple(each for each in fields(method) if each.init)  # type: ignore[arg-type] # Linker itself is none

@@ -25,7 +25,8 @@ import numpy as np
 from isthmus._linalg import mean_rows, normalise
 from isthmus._threads import one_blas_thread
 from isthmus._types import FloatArray
-from isthmus.link.aligned import carry, check_whole, links_of, state_of
+from isthmus._validate import check_whole
+from isthmus.link.aligned import carry, links_of, state_of
 from isthmus.link.base import Linker, LinkState
 from isthmus.link.links import Links
 from isthmus.link.problem import MIN_SEEDS, LinkProblem

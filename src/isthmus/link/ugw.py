@@ -25,9 +25,9 @@ import numpy as np
 from isthmus._optional import require
 from isthmus._threads import one_blas_thread
 from isthmus._types import FloatArray, IntArray
-from isthmus._validate import check_positive
+from isthmus._validate import check_positive, check_whole
 from isthmus.errors import ParameterError
-from isthmus.link.aligned import RowPairs, SingleShot, check_rows, check_whole, mutual_argmax
+from isthmus.link.aligned import RowPairs, SingleShot, check_rows, mutual_argmax
 from isthmus.link.problem import LinkProblem
 
 __all__ = ["UGW"]
