@@ -7,6 +7,7 @@ See docs/measures.md for formulas, ranges and the rival definitions that are not
 from __future__ import annotations
 
 from isthmus.evaluate import (
+    agreement,
     bootstrap,
     consistency,
     hubness,
@@ -16,6 +17,7 @@ from isthmus.evaluate import (
     reconstruction,
     retrieval,
 )
+from isthmus.evaluate.agreement import fleiss_kappa, pairwise_agreement
 from isthmus.evaluate.measures import MEASURES, Measure
 from isthmus.evaluate.preservation import Native, measure_pairs
 from isthmus.evaluate.report import Report, Value, ratio_to_oracle, summarise
@@ -26,12 +28,15 @@ __all__ = [
     "Native",
     "Report",
     "Value",
+    "agreement",
     "bootstrap",
     "consistency",
+    "fleiss_kappa",
     "hubness",
     "linking",
     "measure_pairs",
     "measures",
+    "pairwise_agreement",
     "preservation",
     "ratio_to_oracle",
     "reconstruction",
