@@ -59,3 +59,59 @@ def test_a_weight_out_of_range_is_refused(weight):
 
 def test_it_asks_for_every_space():
     assert Score().spaces(3) == (0, 1, 2)
+
+
+THREE = {
+    "similarities": [[[0.9, 0.3, 0.6]], [[0.6, 0.5, 0.3]], [[0.3, 0.1, 0.9]]],
+    "source": [0, 1, 2],
+    "rank": [1, 1, 1],
+    "space": [0, 1, 2],
+}
+
+
+def three(build):
+    return build([["a", "b", "c"]], THREE["similarities"], **{k: THREE[k] for k in list(THREE)[1:]})
+
+
+def test_weights_of_the_spaces_by_hand(build_candidates):
+    # shares .5, .25, .25: a .45 + .15 + .075; b .15 + .125 + .025; c .3 + .075 + .225
+    scores = Score(weights=(2, 1, 1)).score(three(build_candidates))
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores[0], [0.675, 0.3, 0.6], atol=1e-6)
+
+
+def test_weights_beside_a_native_share_by_hand(build_candidates):
+    # half is native; the rest over the others, 2 : 1 : 1
+    # a: .45 + .25 x .6 + .25 x .3; b: .25 + 1/3 x .3 + 1/6 x .1; c: .45 + 1/3 x .6 + 1/6 x .3
+    scores = Score(weight=0.5, weights=(2, 1, 1)).score(three(build_candidates))
+    np.testing.assert_allclose(scores[0], [0.675, 0.25 + 0.1 + 1 / 60, 0.7], atol=1e-6)
+
+
+def test_equal_weights_are_the_default(build_candidates, two_sources):
+    for candidates in (two_sources, three(build_candidates)):
+        np.testing.assert_allclose(
+            Score(weights=(1.0,) * candidates.n_spaces).score(candidates),
+            Score().score(candidates),
+            atol=1e-6,
+        )
+
+
+def test_a_space_that_alone_counts_decides(two_sources):
+    np.testing.assert_array_equal(
+        Score(weights=(0, 1)).score(two_sources), two_sources.similarities[1]
+    )
+    # its own candidates have no other evidence; those of the other space half of each
+    np.testing.assert_allclose(
+        Score(weight=0.5, weights=(0, 1)).score(two_sources)[0], [0.6, 0.4, 0.7, 0.2], atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("weights", [(), (0, 0), (1, -1), (1, NAN), (1, np.inf)])
+def test_weights_out_of_range_are_refused(weights):
+    with pytest.raises(ParameterError, match="weights of the spaces"):
+        Score(weights=weights)
+
+
+def test_weights_of_another_number_of_spaces_are_refused():
+    with pytest.raises(ParameterError, match="one weight for each of the 3 spaces"):
+        Score(weights=(1, 2)).spaces(3)

@@ -44,7 +44,7 @@ def make(name: str, **params: Any) -> Fusion:
     Examples
     --------
     >>> make("score", weight=0.75)
-    Score(weight=0.75)
+    Score(weight=0.75, weights=None)
     """
     if name not in FUSIONS:
         raise UnknownNameError.of("fusion method", name, FUSIONS)

@@ -5,6 +5,12 @@ For a candidate x of space k and the query q in every space,
     SCORE2(x) = w1 sim(q_k, x) + (1 - w1) sim(q_j, f_kj(x)),        two spaces k and j,
     SCORE_N(x) = w1 sim(q_k, x) + (1 - w1) mean_j sim(q_j, f_kj(x)),   j over all other spaces.
 
+Spaces may be trusted differently, with one weight v_j each, which sum to 1:
+
+    SCORE_v(x) = sum_j v_j sim(q_j, f_kj(x)),   j over all spaces, f_kk(x) = x,
+
+or, where w1 is given too, as SCORE_N with the mean weighted by v_j.
+
 When to use it: the default. It needs bridges both ways and compares sources by evidence, so that
 relevant documents may all sit in one of them. `OneDirectional` looks at one space only; `Agg`,
 `Rrf` and `CombMNZ` need no bridge for candidates but assume that sources are equally relevant.
@@ -14,6 +20,7 @@ Reference: HVMap, sections 3.3 (SCORE2) and 3.4.1 (more than two spaces, through
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,11 +45,14 @@ class Score(Fusion):
         HVMap does that for more than two spaces and takes .7 for two (section 5.1.3), with maps
         trained on millions of pairs. With maps of hundreds or thousands of pairs, .5 was as good or
         better on splits that are not reported (``benchmarks/federate_two.py --seeds 100 101 102``).
+    weights : tuple of float, optional
+        How much each space counts, the hub's first, from 0 on; only their ratios matter. Default:
+        equal. `isthmus.federate.weights.fit_weights` learns both from a few labelled queries.
 
     Raises
     ------
     ParameterError
-        A weight outside [0, 1].
+        A weight outside [0, 1]; weights that are negative, all zero, or not one per space.
 
     Examples
     --------
@@ -54,13 +64,18 @@ class Score(Fusion):
     ... )
     >>> Score(weight=0.5).score(candidates).tolist()
     [[0.375, 0.5]]
+    >>> Score(weights=(1, 0)).score(candidates).tolist()
+    [[0.5, 0.25]]
     """
 
     name: ClassVar[str] = "score"
 
     weight: float | None = None
+    weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
+        if self.weights is not None:
+            object.__setattr__(self, "weights", _as_weights(self.weights))
         if self.weight is not None and not 0 <= self.weight <= 1:
             raise ParameterError(
                 expected="a weight of the native similarity from 0 to 1",
@@ -70,13 +85,52 @@ class Score(Fusion):
 
     def spaces(self, n_spaces: int) -> tuple[int, ...]:
         """Ask for every space."""
+        if self.weights is not None and len(self.weights) != n_spaces:
+            raise ParameterError(
+                expected=f"one weight for each of the {n_spaces} spaces, the hub's first",
+                got=f"{len(self.weights)}",
+                do="see Federation.spaces for their order",
+            )
         return tuple(range(n_spaces))
 
     def score(self, candidates: Candidates) -> FloatArray:
-        """Return w1 x native + (1 - w1) x mapped; only native where there is one space."""
+        """Return the weighted sum; only the native similarity where there is one space."""
         if candidates.n_spaces == 1:
             return candidates.native
+        if self.weights is not None:
+            return _in_spaces(candidates, self.weights, self.weight)
         weight = 1 / candidates.n_spaces if self.weight is None else self.weight
         native, mapped = np.float32(weight), np.float32(1 - weight)
         scores: FloatArray = native * candidates.native + mapped * candidates.mapped
         return scores
+
+
+def _in_spaces(
+    candidates: Candidates, weights: tuple[float, ...], native: float | None
+) -> FloatArray:
+    """Return the sum over the spaces, with a share of its own for the native one where given."""
+    shares = np.asarray(weights, dtype=np.float64)
+    shares = np.tile(shares / shares.sum(), (len(shares), 1))  # one row per native space
+    if native is not None:
+        np.fill_diagonal(shares, 0.0)
+        others = shares.sum(axis=1, keepdims=True)
+        # a space that alone counts is its own candidates' only evidence
+        shares *= np.divide(1 - native, others, out=np.zeros_like(others), where=others > 0)
+        np.fill_diagonal(shares, np.where(others[:, 0] > 0, native, 1.0))
+    scores = np.zeros(candidates.ids.shape, dtype=np.float32)
+    for space, similarities in enumerate(candidates.similarities):
+        share = shares[candidates.space, space].astype(np.float32)
+        counted = share > 0  # what does not count may be unknown
+        scores[:, counted] += share[counted] * similarities[:, counted]
+    return np.where(candidates.found, scores, np.float32("nan"))
+
+
+def _as_weights(weights: Iterable[float]) -> tuple[float, ...]:
+    values = tuple(float(weight) for weight in weights)
+    if not all(np.isfinite(value) and value >= 0 for value in values) or not sum(values) > 0:
+        raise ParameterError(
+            expected="weights of the spaces from 0 on, not all of them 0",
+            got=str(values)[:80],
+            do="leave them out for equal weights",
+        )
+    return values
