@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TextIO
+from typing import Any, Literal, TextIO
 
 import numpy as np
+import numpy.typing as npt
 
 from isthmus._files import atomic_path
 from isthmus._types import FloatArray, IdArray
@@ -21,7 +22,50 @@ from isthmus.errors import (
     UnknownFormatError,
 )
 
-__all__ = ["Hit", "Ranking", "check_run_path", "plain"]
+__all__ = ["Hit", "Outage", "OutageKind", "Ranking", "check_run_path", "plain"]
+
+OutageKind = Literal["error", "garbage", "timeout", "busy", "resting"]
+
+ARRAYS = ("ids", "scores", "stores", "spaces", "native_scores", "mapped_scores")
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A store that is missing in the answers to some queries.
+
+    Parameters
+    ----------
+    store : str
+        Name of the source.
+    reason : str
+        One line.
+    kind : {"error", "garbage", "timeout", "busy", "resting"}
+        ``error``: it failed. ``garbage``: its answer breaks the contract of stores. ``timeout``: it
+        did not answer in time. It was not asked at all for ``busy``: an earlier call that timed out
+        is still running; and for ``resting``: it failed several times in a row.
+    attempts : int
+        How often it was asked.
+    seconds : float
+        How long it was waited for.
+    queries : int
+        How many queries were answered without it.
+
+    Examples
+    --------
+    >>> print(Outage("two", "no answer in 30 s", "timeout", attempts=1, seconds=30.0, queries=5))
+    store 'two' (timeout): no answer in 30 s
+    """
+
+    store: str
+    reason: str
+    kind: OutageKind
+    attempts: int
+    seconds: float
+    queries: int
+
+    def __str__(self) -> str:
+        """Say which store is missing and why."""
+        return f"store {self.store!r} ({self.kind}): {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -43,6 +87,10 @@ class Hit:
         Similarity to the query in the store's own space.
     mapped_score : float
         Similarity after mapping into the other space; NaN where the method does not map.
+    also : tuple of (store, id)
+        Where the same document was found besides, when documents were merged.
+    similarities : mapping of str to float
+        By name of the space, when they were asked for (``explain``).
     """
 
     id: str
@@ -52,6 +100,8 @@ class Hit:
     space: str
     native_score: float
     mapped_score: float
+    also: tuple[tuple[str, str], ...] = ()
+    similarities: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -68,6 +118,18 @@ class Ranking:
         Canonical scores, higher is better.
     stores, spaces : IdArray of shape (n_queries, k)
     native_scores, mapped_scores : FloatArray of shape (n_queries, k)
+    outages : tuple of Outage, default ()
+        Stores that are missing in some answers.
+    also : mapping of (row, place) to pairs of (store, id), default empty
+        Where the document at that row and place was found besides, when documents were merged.
+    similarities : FloatArray of shape (n_spaces, n_queries, k), optional
+        In every space: native in the document's own, after mapping in the others.
+    space_names : tuple of str, default ()
+        Of those spaces.
+    skipped : boolean array of shape (n_queries, n_sources), optional
+        Stores that were left out of a search to save time; None where nothing was.
+    source_names : tuple of str, default ()
+        Of those stores.
     """
 
     query_ids: IdArray
@@ -77,12 +139,23 @@ class Ranking:
     spaces: IdArray
     native_scores: FloatArray
     mapped_scores: FloatArray
+    outages: tuple[Outage, ...] = ()
+    also: Mapping[tuple[int, int], tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    similarities: FloatArray | None = None
+    space_names: tuple[str, ...] = ()
+    skipped: npt.NDArray[np.bool_] | None = None
+    source_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("scores", "stores", "spaces", "native_scores", "mapped_scores"):
-            if getattr(self, name).shape != self.ids.shape:
+        shapes = dict.fromkeys(ARRAYS[1:], self.ids.shape)
+        if self.similarities is not None:
+            shapes["similarities"] = (len(self.space_names), *self.ids.shape)
+        if self.skipped is not None:
+            shapes["skipped"] = (len(self.ids), len(self.source_names))
+        for name, shape in shapes.items():
+            if getattr(self, name).shape != shape:
                 raise CountMismatchError(
-                    expected=f"{name} of shape {self.ids.shape}",
+                    expected=f"{name} of shape {shape}",
                     got=f"{getattr(self, name).shape}",
                     do="give one value per hit",
                 )
@@ -91,10 +164,19 @@ class Ranking:
                 expected=f"{len(self.ids)} query ids", got=f"{len(self.query_ids)}", do="give each"
             )
 
+    @property
+    def complete(self) -> bool:
+        """Say whether every store answered every query that it was asked."""
+        return not self.outages
+
     def __repr__(self) -> str:
         """Say how many answers there are and from where; the arrays may be long."""
         stores = [repr(str(name)) for name in np.unique(self.stores) if name != ""]
-        return f"Ranking({len(self):,} queries x {self.ids.shape[1]}, stores {', '.join(stores)})"
+        without = ", ".join(sorted({repr(one.store) for one in self.outages}))
+        return (
+            f"Ranking({len(self):,} queries x {self.ids.shape[1]}, stores {', '.join(stores)}"
+            f"{', without ' + without if without else ''})"
+        )
 
     def __len__(self) -> int:
         """Count the queries."""
@@ -112,9 +194,17 @@ class Ranking:
                 space=str(self.spaces[query, place]),
                 native_score=float(self.native_scores[query, place]),
                 mapped_score=float(self.mapped_scores[query, place]),
+                also=self.also.get((query, place), ()),
+                similarities=self._similarities(query, place),
             )
             for place in range(found)
         ]
+
+    def _similarities(self, query: int, place: int) -> dict[str, float]:
+        if self.similarities is None:
+            return {}
+        values = self.similarities[:, query, place].tolist()
+        return dict(zip(self.space_names, values, strict=True))
 
     def __iter__(self) -> Iterator[tuple[str, list[Hit]]]:
         """Yield each query id with its hits."""
@@ -128,7 +218,8 @@ class Ranking:
         Parameters
         ----------
         rankings : sequence of Ranking
-            At least one; all with the same number of columns.
+            At least one; all with the same number of columns, and made in one way: by the same
+            stores, explained or not. Outages of one store and kind become one.
 
         Raises
         ------
@@ -143,11 +234,25 @@ class Ranking:
             )
         if len(rankings) == 1:
             return rankings[0]
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(one, name) for one in rankings])
+            for name in ("query_ids", *ARRAYS)
+        }
+        for name, axis in (("similarities", 1), ("skipped", 0)):
+            parts = [getattr(one, name) for one in rankings]
+            if all(part is not None for part in parts):
+                joined[name] = np.concatenate(parts, axis=axis)
+        also: dict[tuple[int, int], tuple[tuple[str, str], ...]] = {}
+        start = 0
+        for one in rankings:
+            also |= {(start + row, place): other for (row, place), other in one.also.items()}
+            start += len(one)
         return cls(
-            **{
-                one.name: np.concatenate([getattr(ranking, one.name) for ranking in rankings])
-                for one in fields(cls)
-            }
+            **joined,
+            outages=_merge(outage for one in rankings for outage in one.outages),
+            also=also,
+            space_names=rankings[0].space_names,
+            source_names=rankings[0].source_names,
         )
 
     def save(self, path: Path | str) -> None:
@@ -167,6 +272,24 @@ class Ranking:
             temporary.open("w", encoding="utf-8", newline="") as out,
         ):
             WRITERS[path.suffix](self, out)
+
+
+def _merge(outages: Iterable[Outage]) -> tuple[Outage, ...]:
+    """Make one of the outages of one store and kind: the first reason, the sums of the counts."""
+    merged: dict[tuple[str, str], Outage] = {}
+    for one in outages:
+        known = merged.get((one.store, one.kind))
+        merged[one.store, one.kind] = (
+            one
+            if known is None
+            else replace(
+                known,
+                attempts=known.attempts + one.attempts,
+                seconds=known.seconds + one.seconds,
+                queries=known.queries + one.queries,
+            )
+        )
+    return tuple(merged.values())
 
 
 def check_run_path(path: Path) -> None:
@@ -205,9 +328,10 @@ def _write_jsonl(ranking: Ranking, out: TextIO) -> None:
 
 def _write_csv(ranking: Ranking, out: TextIO) -> None:
     writer = csv.writer(out)
-    writer.writerow(["query", *Hit.__dataclass_fields__])
+    columns = [name for name in Hit.__dataclass_fields__ if name not in EVIDENCE]
+    writer.writerow(["query", *columns])
     for query_id, hits in ranking:
-        writer.writerows([query_id, *plain(hit).values()] for hit in hits)
+        writer.writerows([query_id, *(plain(hit)[name] for name in columns)] for hit in hits)
 
 
 WRITERS = MappingProxyType(
@@ -215,9 +339,19 @@ WRITERS = MappingProxyType(
 )
 
 
-def plain(hit: Hit) -> dict[str, str | int | float | None]:
+EVIDENCE = ("also", "similarities")
+"""Fields of a hit that are left out of its JSON when there is nothing in them, and of a table."""
+
+
+def plain(hit: Hit) -> dict[str, Any]:
     """Return a hit as JSON values; a score that does not exist is null."""
-    return {
-        name: None if isinstance(value, float) and np.isnan(value) else value
-        for name, value in vars(hit).items()
-    }
+    values = {name: _number(value) for name, value in vars(hit).items() if name not in EVIDENCE}
+    if hit.also:
+        values["also"] = [{"store": store, "id": name} for store, name in hit.also]
+    if hit.similarities:
+        values["similarities"] = {name: _number(value) for name, value in hit.similarities.items()}
+    return values
+
+
+def _number(value: Any) -> Any:
+    return None if isinstance(value, float) and np.isnan(value) else value

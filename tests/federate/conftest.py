@@ -9,6 +9,7 @@ import pytest
 
 from isthmus.errors import UnknownIdError
 from isthmus.spaces import Space, VectorSet
+from isthmus.stores import MemoryStore
 from isthmus.stores.base import Found, Store
 
 HUB = Space(model="hub-model", dim=4, normalized=True)
@@ -31,6 +32,7 @@ class DoubleStore(Store):
     """A store in memory that counts what is asked of it."""
 
     scheme = "double"
+    capabilities = MemoryStore.capabilities
 
     def __init__(self, name, space, vectors=None, ids=None, fault=None):
         self._name, self._space, self._fault = name, space, fault

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isthmus._types import FloatArray, IdArray, IntArray
+from isthmus.rankings import Outage
 
 __all__ = ["Candidates", "first_columns"]
 
@@ -40,7 +41,13 @@ class Candidates:
         The space that each column's source holds.
     same : IntArray of shape (m, w)
         The first column of the row that holds the same document: the column itself, unless
-        documents were merged by id.
+        documents were merged.
+    outages : tuple of Outage, default ()
+        Sources that gave nothing, and why.
+    explained : FloatArray of shape (s, m, w), optional
+        As ``similarities``, in every space, when that was asked for.
+    skipped : boolean array of shape (m, n_sources), optional
+        Sources that the budget left out; None where it left out none.
 
     Examples
     --------
@@ -62,6 +69,9 @@ class Candidates:
     rank: IntArray
     space: IntArray
     same: IntArray
+    outages: tuple[Outage, ...] = ()
+    explained: FloatArray | None = None
+    skipped: npt.NDArray[np.bool_] | None = None
 
     @cached_property
     def found(self) -> npt.NDArray[np.bool_]:

@@ -13,23 +13,59 @@ sources be searched side by side.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
-from isthmus._types import FloatArray, IdArray
+from isthmus._types import FloatArray, IdArray, IntArray
+from isthmus.errors import UnknownIdError
+from isthmus.federate.call import Call, CallApart, Work
 from isthmus.federate.memory import CarriedRows
+from isthmus.federate.patience import Patience, Problem
 from isthmus.federate.similarity import pair_similarity
 from isthmus.federate.source import Source
 from isthmus.federate.spokes import Spoke
 from isthmus.spaces import VectorSet
 
-__all__ = ["Catch", "Task", "run"]
+__all__ = ["Catch", "Count", "Fetched", "Task", "Vectors", "run"]
+
+T = TypeVar("T")
 
 PARALLEL_QUERIES = 32
 """From so many queries on, sources are searched in threads: below it, starting them costs more."""
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What a store gave: ids and scores (m, depth), their distinct vectors and the rows in these.
+
+    ``vectors`` is None where there are none, or none are needed.
+    """
+
+    ids: IdArray
+    scores: FloatArray
+    vectors: VectorSet | None
+    rows: IntArray | None
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The distinct candidates of one source, and where they stand.
+
+    Parameters
+    ----------
+    native : FloatArray of shape (n, dim)
+        In the source's own space.
+    in_hub : FloatArray of shape (n, dim of the hub's space)
+    rows : IntArray of shape (m, depth)
+        Row in these of each candidate, -1 for none.
+    """
+
+    native: FloatArray
+    in_hub: FloatArray
+    rows: IntArray
 
 
 @dataclass(frozen=True)
@@ -41,10 +77,34 @@ class Catch:
     ids : IdArray of shape (m, depth)
     similarities : FloatArray of shape (n_spaces, m, depth)
         NaN in the spaces that were not asked for.
+    vectors : Vectors, optional
+        When they were to be kept and there are any.
     """
 
     ids: IdArray
     similarities: FloatArray
+    vectors: Vectors | None = None
+
+    @classmethod
+    def nothing(cls, n_spaces: int, queries: int, depth: int) -> Catch:
+        """Return the catch of a source that gave nothing."""
+        return cls(
+            np.full((queries, depth), "", dtype="<U1"),
+            np.full((n_spaces, queries, depth), np.nan, dtype=np.float32),
+        )
+
+    def spread(self, chosen: IntArray, queries: int) -> Catch:
+        """Return it for all queries, when only those at the rows ``chosen`` were searched."""
+        whole = self.nothing(len(self.similarities), queries, self.ids.shape[1])
+        ids = whole.ids.astype(self.ids.dtype)
+        ids[chosen] = self.ids
+        whole.similarities[:, chosen] = self.similarities
+        vectors = self.vectors
+        if vectors is not None:
+            rows = np.full(ids.shape, -1, dtype=np.int64)
+            rows[chosen] = vectors.rows
+            vectors = replace(vectors, rows=rows)
+        return Catch(ids, whole.similarities, vectors)
 
 
 @dataclass(frozen=True)
@@ -65,6 +125,8 @@ class Task:
         Candidates per query.
     carried : sequence of CarriedRows, one per space
         Its candidates in that space, from earlier searches.
+    keep_vectors : bool, default False
+        Whether the catch holds the vectors themselves.
     """
 
     source: Source
@@ -74,40 +136,92 @@ class Task:
     wanted: Sequence[int]
     depth: int
     carried: Sequence[CarriedRows]
+    keep_vectors: bool = False
 
-    def __call__(self) -> Catch:
-        """Search the source and compare its candidates."""
-        found = self.source.search(self.queries[self.space], depth=self.depth)
-        similarities = np.full((len(self.spokes), *found.ids.shape), np.nan, dtype=np.float32)
-        similarities[self.space] = found.scores
+    @property
+    def n_queries(self) -> int:
+        """Count the queries."""
+        return len(self.queries[0])
+
+    def fetch(self) -> Fetched:
+        """Ask the store: the part that waits for it.
+
+        A row that is gone between search and gather is searched for once more; what is still gone
+        then is left out.
+        """
+        ids, scores = self.source.search(self.queries[self.space], depth=self.depth)
+        if not self.keep_vectors and all(space == self.space for space in self.wanted):
+            return Fetched(ids, scores, None, None)
+        try:
+            return Fetched(ids, scores, *self.source.gather(ids))
+        except UnknownIdError:
+            ids, scores = self.source.search(self.queries[self.space], depth=self.depth)
+        try:
+            return Fetched(ids, scores, *self.source.gather(ids))
+        except UnknownIdError:
+            ids = self.source.without_gone(ids)
+        scores = np.where(ids == "", np.float32("nan"), scores)
+        return Fetched(ids, scores, *self.source.gather(ids))
+
+    def compare(self, fetched: Fetched) -> Catch:
+        """Compare what was fetched with the queries, in every space that is wanted."""
+        similarities = np.full((len(self.spokes), *fetched.ids.shape), np.nan, dtype=np.float32)
+        similarities[self.space] = fetched.scores
+        if fetched.vectors is None or fetched.rows is None:
+            return Catch(fetched.ids, similarities)
+        vectors, rows = fetched.vectors, fetched.rows
+        native = in_hub = vectors.matrix()
         others = [space for space in self.wanted if space != self.space]
-        if others:
-            vectors, rows = self.source.gather(found.ids)
-            if vectors is not None:
-                for space, landed in self._propagate(vectors, others):
-                    similarities[space] = pair_similarity(
-                        self.queries[space], landed, rows, space=self.spokes[space].space
-                    )
-        return Catch(found.ids, similarities)
-
-    def _propagate(
-        self, vectors: VectorSet, others: Sequence[int]
-    ) -> Iterator[tuple[int, FloatArray]]:
-        """Yield the candidates in each of the other spaces, through the hub's."""
-        in_hub = vectors.matrix()
-        if self.space != 0:
-            in_hub = self.carried[0].carry(vectors.ids, in_hub, self.spokes[self.space].to_hub)
+        if self.space != 0 and (others or self.keep_vectors):
+            in_hub = self.carried[0].carry(vectors.ids, native, self.spokes[self.space].to_hub)
         for space in others:
-            if space == 0:
-                yield space, in_hub
-            else:
+            landed = in_hub
+            if space != 0:
                 through = self.spokes[space].from_hub
-                yield space, self.carried[space].carry(vectors.ids, in_hub, through)
+                landed = self.carried[space].carry(vectors.ids, in_hub, through)
+            similarities[space] = pair_similarity(
+                self.queries[space], landed, rows, space=self.spokes[space].space
+            )
+        kept = Vectors(native, in_hub, rows) if self.keep_vectors else None
+        return Catch(fetched.ids, similarities, kept)
 
 
-def run(tasks: Sequence[Task]) -> list[Catch]:
-    """Return the catch of every task, in their order; the first error in that order is raised."""
-    if len(tasks) == 1 or len(tasks[0].queries[0]) < PARALLEL_QUERIES:
-        return [task() for task in tasks]
-    with ThreadPoolExecutor(len(tasks), thread_name_prefix="isthmus-source") as pool:
-        return list(pool.map(Task.__call__, tasks))
+@dataclass(frozen=True)
+class Count:
+    """How many rows a source has."""
+
+    source: Source
+    n_queries: int = 1
+
+    def fetch(self) -> int:
+        """Ask the store."""
+        with self.source.noting():
+            return self.source.store.count()
+
+    def compare(self, count: int) -> int:
+        """Return the number."""
+        return count
+
+
+def run(tasks: Sequence[Work[T]], patience: Sequence[Patience]) -> list[T | Problem]:
+    """Return what came of every task, or why nothing did, in their order.
+
+    Stores that are timed, and all of them for many queries, are searched side by side.
+
+    Raises
+    ------
+    Exception
+        The first error, in the order of the tasks, that is not the fault of a store.
+    """
+    many = len(tasks) > 1 and tasks[0].n_queries >= PARALLEL_QUERIES
+    calls = [
+        (CallApart if many or one.timeout is not None else Call)(task, one)
+        for task, one in zip(tasks, patience, strict=True)
+    ]
+    try:
+        for call in sorted(calls, key=lambda one: not isinstance(one, CallApart)):
+            call.start()
+        return [call.outcome() for call in calls]
+    finally:
+        for call in calls:
+            call.let_go()

@@ -14,23 +14,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, get_args
 
 import numpy as np
 
 from isthmus._types import FloatArray, IdArray, IntArray
-from isthmus.errors import (
-    CountMismatchError,
-    DuplicateIdError,
-    EmptyInputError,
-    InputError,
-    ParameterError,
-    UnknownNameError,
-)
-from isthmus.federate.candidates import Candidates, first_columns
-from isthmus.federate.fusion import Fusion, make
-from isthmus.federate.gather import Task, run
+from isthmus.errors import ParameterError, UnknownNameError
+from isthmus.federate.asked import in_every_space
+from isthmus.federate.budget import Budget
+from isthmus.federate.candidates import Candidates
+from isthmus.federate.checks import check_count, check_metrics, check_names, make_fusion
+from isthmus.federate.fusion import Fusion
+from isthmus.federate.gather import Count, run
 from isthmus.federate.memory import CarriedRows
+from isthmus.federate.merging import keep_best, merged_places, order
+from isthmus.federate.patience import RETRIES, TIMEOUT_SECONDS, Clock, Patience, Problem
+from isthmus.federate.pool import Pool
 from isthmus.federate.source import Source
 from isthmus.federate.spokes import Spoke, make_spokes
 from isthmus.rankings import Ranking
@@ -39,7 +38,7 @@ from isthmus.spaces import VectorSet
 if TYPE_CHECKING:
     from isthmus.spaces import Space
 
-__all__ = ["Dedup", "Federation"]
+__all__ = ["Calibration", "Dedup", "Federation"]
 
 QUERY_BLOCK = 4096
 """Queries at a time, which bounds the candidate vectors in memory; fewer beyond this depth."""
@@ -51,7 +50,16 @@ COUNT_FROM = 1_000
 REMEMBER = 16_384
 """Candidates per source and space that stay in memory."""
 
-Dedup = Literal["none", "id"]
+DEDUP_SIMILARITY = 0.9
+
+Dedup = Literal["none", "id", "vector"]
+
+
+class Calibration(Protocol):
+    """What turns canonical scores into probabilities, per source."""
+
+    def probability(self, scores: FloatArray, source: IntArray, /) -> FloatArray:
+        """Return probabilities (m, w) for scores (m, w), whose columns come from source (w,)."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +80,38 @@ class Federation:
     depth : int, optional
         Candidates from each store; default: as many as answers are asked for, and never fewer, so
         that the whole answer may come from one store (HVMap, section 3.3.1).
-    dedup : {"none", "id"}, default "none"
-        ``id``: the same id in two stores is one document; the better candidate is kept. ``none``:
-        stores number their documents independently.
+    dedup : {"none", "id", "vector"}, default "none"
+        ``id``: the same id in two stores is one document. ``vector``: so are candidates whose
+        vectors agree, see docs/federation.md. The better candidate is shown, and names the others.
+        ``none``: stores number their documents independently.
+    dedup_similarity : float in [0, 1], default 0.9
+        For ``vector``: cosine in the hub's space from which on candidates of stores with different
+        spaces may be one document; stores with one space are compared there, bit by bit but for
+        rounding. Measured in docs/federation.md.
     remember : int, default 16,384
         Candidates per source that stay in memory in each other space, so that a document which
         later queries find is not mapped again: at most 75 MB for 384 and 768 dimensions. A document
         that was replaced in its store is mapped anew; 0 remembers nothing.
+    timeout : float or None, default 30.0
+        Seconds for one search of one store, for up to 100 queries; a larger block has as many times
+        more. Attempts and pauses together; mapping is not counted. Not for stores that compute in
+        this process, unless their source says so. None waits as long as it takes.
+    retries : int, default 2
+        Further attempts after an error that may pass, after pauses of 0.1 s, 0.2 s and so on, each
+        shortened by up to a half at random.
+    require_all : bool, default False
+        Whether a store that fails ends the search; else the answers of the others are given, and
+        `Ranking.outages` says what is missing.
+    budget : {"uniform", "adaptive"} or Budget, default "uniform"
+        Which stores are searched for which query: all of them, or those that can contribute
+        (`isthmus.federate.adaptive`, fitted here by scanning the stores once).
+    calibration : object with ``probability``, optional
+        Turns canonical scores into probabilities, before the best candidate of a document is chosen
+        and hits are ranked; see `isthmus.federate.calibration`.
+    clock : Clock
+        Another one for tests.
+    seed : int, default 0
+        Of the pauses between attempts.
 
     Raises
     ------
@@ -101,39 +134,50 @@ class Federation:
     weight: float | None = None
     depth: int | None = None
     dedup: Dedup = "none"
+    dedup_similarity: float = DEDUP_SIMILARITY
     remember: int = REMEMBER
+    timeout: float | None = TIMEOUT_SECONDS
+    retries: int = RETRIES
+    require_all: bool = False
+    budget: str | Budget = "uniform"
+    calibration: Calibration | None = None
+    clock: Clock = field(default_factory=Clock, repr=False)
+    seed: int = 0
     spokes: tuple[Spoke, ...] = field(init=False, repr=False, compare=False)
     method: Fusion = field(init=False, repr=False, compare=False)
     _names: IdArray = field(init=False, repr=False, compare=False)
     _fingerprints: IdArray = field(init=False, repr=False, compare=False)
-    _space: IntArray = field(init=False, repr=False, compare=False)
-    _carried: tuple[tuple[CarriedRows, ...], ...] = field(init=False, repr=False, compare=False)
+    _pool: Pool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         sources = tuple(self.sources)
-        _check_names(sources)
-        if self.depth is not None:
-            _check_count(self.depth, name="depth")
-        _check_count(self.remember, name="remember", least=0)
-        if self.dedup not in get_args(Dedup):
-            raise UnknownNameError.of("way to merge (dedup)", str(self.dedup), get_args(Dedup))
+        check_names(sources)
+        self._check_parameters()
         spokes = make_spokes(self.hub, sources)
         places = {spoke.space.fingerprint: place for place, spoke in enumerate(spokes)}
         fingerprints = [source.store.space.fingerprint for source in sources]
-        for name, value in (
-            ("sources", sources),
-            ("spokes", spokes),
-            ("method", _make_fusion(self.fusion, self.weight)),
-            ("_names", np.array([source.name for source in sources])),
-            ("_fingerprints", np.array(fingerprints)),
-            ("_space", np.array([places[one] for one in fingerprints])),
-            ("_carried", tuple(tuple(CarriedRows(self.remember) for _ in spokes) for _ in sources)),
-        ):
-            object.__setattr__(self, name, value)
-        _check_metrics(self.spokes, self.method)
-        wanted = set(self.method.spaces(len(self.spokes)))
-        for row, spoke in enumerate(self.spokes[1:], start=1):
-            spoke.check(into=bool(wanted), back=bool(wanted - {row}))
+        self._set("sources", sources)
+        self._set("spokes", spokes)
+        self._set("method", make_fusion(self.fusion, self.weight))
+        self._set("_names", np.array([source.name for source in sources]))
+        self._set("_fingerprints", np.array(fingerprints))
+        check_metrics(spokes, self.method)
+        wanted = set(self.method.spaces(len(spokes)))
+        for row, spoke in enumerate(spokes[1:], start=1):
+            back = bool(wanted - {row}) or self.dedup == "vector"
+            spoke.check(into=bool(wanted), back=back)
+        pool = Pool(
+            sources=sources,
+            spokes=spokes,
+            space_of=np.array([places[one] for one in fingerprints]),
+            carried=tuple(tuple(CarriedRows(self.remember) for _ in spokes) for _ in sources),
+            patience=tuple(self._patience(place, one) for place, one in enumerate(sources)),
+            budget=self._make_budget(),
+            dedup=self.dedup,
+            dedup_similarity=self.dedup_similarity,
+            require_all=self.require_all,
+        )
+        self._set("_pool", pool)
 
     @property
     def spaces(self) -> tuple[Space, ...]:
@@ -160,8 +204,12 @@ class Federation:
         k: int = 10,
         depth: int | None = None,
         native_queries: Mapping[str, VectorSet] | None = None,
+        explain: bool = False,
     ) -> Ranking:
         """Return the k best documents of all stores for each query.
+
+        Hand over many queries at once where you have them: a batch costs one search per store and
+        one mapping per distinct document, however many queries found it.
 
         Parameters
         ----------
@@ -176,10 +224,13 @@ class Federation:
             The same queries, encoded by the model of that source: used there in place of the
             mapped ones. For comparisons "with both encoders", and needed where ``agg``, ``rrf`` or
             ``combmnz`` run without a bridge to a store.
+        explain : bool, default False
+            Whether to keep the similarity of every hit in every space (`Ranking.similarities`).
 
         Returns
         -------
         Ranking
+            Stores that failed are left out and listed under ``outages``.
             ``scores`` are the fusion method's; ``native_scores`` the similarity in each document's
             own space; ``mapped_scores`` that in the other space (the mean over the others, for more
             than two), NaN where the method does not map.
@@ -188,16 +239,20 @@ class Federation:
         ------
         SpaceMismatchError
             Queries of another space than the hub's, or native ones of another than their store's.
-        ParameterError, CountMismatchError, StoreError
+        ParameterError, CountMismatchError
+        StoreError
+            Every store failed; or one did, and all are required.
         """
-        _check_count(k, name="k")
+        check_count(k, name="k")
         k, each = self._within_rows(k, self._depth(k, depth))
         by_space = self._queries(queries, native_queries or {})
         blocks = []
         step = max(1, QUERY_BLOCK * USUAL_DEPTH // max(each, USUAL_DEPTH))
         for start in range(0, len(queries), step):
             block = slice(start, start + step)
-            candidates = self._candidates([one[block] for one in by_space], each)
+            candidates = self._candidates(
+                [one[block] for one in by_space], each, k, explain=explain
+            )
             blocks.append(self.rank(candidates, queries.ids[block], k=k))
         return Ranking.concatenate(blocks)
 
@@ -207,15 +262,17 @@ class Federation:
         *,
         depth: int,
         native_queries: Mapping[str, VectorSet] | None = None,
+        explain: bool = False,
     ) -> Candidates:
         """Return the candidates before they are ranked, all in memory.
 
         For trying several fusion methods or weights on one search: hand the result to
         `Fusion.score`. Parameters as in `search`.
         """
-        _check_count(depth, name="depth")
+        check_count(depth, name="depth")
         _, depth = self._within_rows(1, depth)
-        return self._candidates(self._queries(queries, native_queries or {}), depth)
+        by_space = self._queries(queries, native_queries or {})
+        return self._candidates(by_space, depth, depth, explain=explain)
 
     def rank(self, candidates: Candidates, query_ids: IdArray, *, k: int) -> Ranking:
         """Return the k best candidates per query by this federation's fusion method.
@@ -223,14 +280,25 @@ class Federation:
         As many columns as there are candidates, where these are fewer than k.
         """
         scores = self.method.score(candidates)
+        if self.calibration is not None:
+            scores = self.calibration.probability(scores, candidates.source)
         if self.dedup != "none":
-            scores = _keep_best(scores, candidates.same)
-        best = _order(scores)[:, :k]
+            scores = keep_best(scores, candidates.same)
+        best = order(scores)[:, :k]
         rows = np.arange(len(best))[:, None]
         chosen = scores[rows, best]
         absent = np.isnan(chosen)
         nothing = np.float32("nan")
         holder = candidates.source[best]
+        more: dict[str, Any] = {}
+        if self.dedup != "none":
+            more["also"] = merged_places(candidates, scores, best, self._names.tolist())
+        if candidates.explained is not None:
+            values = candidates.explained[:, rows, best]
+            more["similarities"] = np.where(absent, nothing, values)
+            more["space_names"] = _space_names(self.spaces)
+        if candidates.skipped is not None:
+            more |= {"skipped": candidates.skipped, "source_names": tuple(self._names.tolist())}
         return Ranking(
             query_ids=query_ids,
             ids=np.where(absent, "", candidates.ids[rows, best]),
@@ -239,12 +307,17 @@ class Federation:
             spaces=np.where(absent, "", self._fingerprints[holder]),
             native_scores=np.where(absent, nothing, candidates.native[rows, best]),
             mapped_scores=np.where(absent, nothing, candidates.mapped[rows, best]),
+            outages=candidates.outages,
+            **more,
         )
 
     def close(self) -> None:
-        """Close every store; closing twice does nothing."""
-        for source in self.sources:
-            source.store.close()
+        """Close every store; closing twice does nothing.
+
+        A store in which a call that timed out is still running is closed when that call ends.
+        """
+        for source, patience in zip(self.sources, self._pool.patience, strict=True):
+            patience.close(source.store.close)
 
     def __enter__(self) -> Self:
         """Return the federation, to be closed at the end of the block."""
@@ -259,127 +332,82 @@ class Federation:
         """Close every store."""
         self.close()
 
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_parameters(self) -> None:
+        if self.depth is not None:
+            check_count(self.depth, name="depth")
+        check_count(self.remember, name="remember", least=0)
+        check_count(self.retries, name="retries", least=0)
+        check_count(self.seed, name="seed", least=0)
+        if self.dedup not in get_args(Dedup):
+            raise UnknownNameError.of("way to merge (dedup)", str(self.dedup), get_args(Dedup))
+        if not 0 <= self.dedup_similarity <= 1:
+            raise ParameterError(
+                expected="dedup_similarity from 0 to 1",
+                got=f"{self.dedup_similarity}",
+                do="leave it out for the default",
+            )
+
+    def _patience(self, place: int, source: Source) -> Patience:
+        timeout = None if source.in_process else self.timeout
+        return Patience(
+            source.name,
+            timeout=timeout if source.timeout is None else source.timeout,
+            retries=self.retries,
+            clock=self.clock,
+            seed=[self.seed, place],
+        )
+
+    def _make_budget(self) -> Budget | None:
+        """Return None for the uniform one, which needs no choice."""
+        budget = self.budget
+        if budget == "adaptive":
+            from isthmus.federate.adaptive import Adaptive
+
+            budget = Adaptive.fit(self.hub, self.sources, seed=self.seed)
+        if not isinstance(budget, Budget):
+            if budget != "uniform":
+                raise UnknownNameError.of("budget", str(budget), ("uniform", "adaptive"))
+            return None
+        budget.check(self.hub, self._names.tolist())
+        return budget
+
     def _depth(self, k: int, depth: int | None) -> int:
         if depth is not None:
-            _check_count(depth, name="depth")
+            check_count(depth, name="depth")
         return max(k, depth or self.depth or k)
 
     def _within_rows(self, k: int, depth: int) -> tuple[int, int]:
         """Return both, no larger than there are rows: what is asked for is also allocated."""
         if depth <= COUNT_FROM:  # counting costs more than empty columns
             return k, depth
-        counts = [source.store.count() for source in self.sources]
+        asked = run([Count(source) for source in self.sources], self._pool.patience)
+        counts = [COUNT_FROM if isinstance(one, Problem) else one for one in asked]
         return max(1, min(k, sum(counts))), max(1, min(depth, max(counts)))
 
     def _queries(self, queries: VectorSet, native: Mapping[str, VectorSet]) -> list[FloatArray]:
-        """Return the queries in every space, the native ones where they are given."""
-        if not isinstance(queries, VectorSet):
-            raise InputError(
-                expected=f"queries as a VectorSet in {self.hub}",
-                got=f"a {type(queries).__name__}, which names no space",
-                do="pass VectorSet(ids, vectors, space), with the space of the model that made "
-                "them",
-            )
-        self.hub.check(queries.space, what="queries")
-        by_space: dict[int, FloatArray] = {0: queries.matrix()}
-        names = [source.name for source in self.sources]
-        for name, vectors in native.items():
-            if name not in names:
-                raise UnknownNameError.of("source", name, names)
-            source = self.sources[names.index(name)]
-            source.store.space.check(vectors.space, what=f"native queries of source {name!r}")
-            if not np.array_equal(vectors.ids, queries.ids):
-                raise CountMismatchError(
-                    expected=f"native queries of source {name!r} with the ids of the queries, in "
-                    "their order",
-                    got=f"{len(vectors)} ids that differ",
-                    do="select the rows in the queries' order first",
-                )
-            by_space[int(self._space[names.index(name)])] = vectors.matrix()
-        return [
-            by_space[space] if space in by_space else spoke.from_hub(by_space[0])
-            for space, spoke in enumerate(self.spokes)
-        ]
+        return in_every_space(
+            queries,
+            native,
+            hub=self.hub,
+            sources=self.sources,
+            space_of=self._pool.space_of,
+            spokes=self.spokes,
+        )
 
-    def _candidates(self, queries: Sequence[FloatArray], depth: int) -> Candidates:
+    def _candidates(
+        self, queries: Sequence[FloatArray], depth: int, k: int, *, explain: bool
+    ) -> Candidates:
         wanted = self.method.spaces(len(self.spokes))
-        catches = run(
-            [
-                Task(source, int(space), self.spokes, queries, wanted, depth, carried)
-                for source, space, carried in zip(
-                    self.sources, self._space, self._carried, strict=True
-                )
-            ]
-        )
-        ids = np.concatenate([catch.ids for catch in catches], axis=1)
-        return Candidates(
-            ids=ids,
-            similarities=np.concatenate([catch.similarities for catch in catches], axis=2),
-            source=np.repeat(np.arange(len(catches)), depth),
-            rank=np.tile(np.arange(1, depth + 1), len(catches)),
-            space=np.repeat(self._space, depth),
-            same=first_columns(ids, merge=self.dedup == "id"),
-        )
+        return self._pool.candidates(queries, wanted=wanted, depth=depth, k=k, explain=explain)
 
 
-def _check_names(sources: Sequence[Source]) -> None:
-    if not sources:
-        raise EmptyInputError(
-            expected="at least one source in a federation", got="none", do="add a store"
-        )
-    names = [source.name for source in sources]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise DuplicateIdError(
-            expected="a name of its own for each source",
-            got=f"{', '.join(repeated)} more than once",
-            do="rename one of them: hits are told apart by it",
-        )
-
-
-def _check_count(value: int, *, name: str, least: int = 1) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(
-            expected=f"{name} as a whole number of at least {least}",
-            got=f"{value!r}",
-            do="change it",
-        )
-
-
-def _make_fusion(fusion: str | Fusion, weight: float | None) -> Fusion:
-    if isinstance(fusion, Fusion):
-        if weight is not None:
-            raise ParameterError(
-                expected="the weight inside the fusion method",
-                got=f"both {fusion} and weight {weight}",
-                do="give only one of them",
-            )
-        return fusion
-    return make(fusion) if weight is None else make(fusion, weight=weight)
-
-
-def _check_metrics(spokes: Sequence[Spoke], method: Fusion) -> None:
-    """Refuse to add up a cosine and a distance."""
-    metrics = sorted({spokes[space].space.metric for space in method.spaces(len(spokes))})
-    if len(metrics) > 1:
-        raise ParameterError(
-            expected=f"spaces of one metric for fusion method {method.name!r}: it adds up their "
-            "similarities",
-            got=" and ".join(metrics),
-            do="use one_directional, which compares in one space, or rrf",
-        )
-
-
-def _order(scores: FloatArray) -> IntArray:
-    """Return the columns best first, ties in the order of the columns, NaN last."""
-    return np.argsort(-scores, axis=1, kind="stable")
-
-
-def _keep_best(scores: FloatArray, same: IntArray) -> FloatArray:
-    """Return the scores with NaN for all but the best candidate of each document."""
-    width = scores.shape[1]
-    rows = np.arange(len(scores))[:, None]
-    place = np.argsort(_order(scores), axis=1)
-    best = np.full(scores.shape, width, dtype=np.int64)
-    np.minimum.at(best, (rows, same), place)
-    return np.where(place == best[rows, same], scores, np.float32("nan"))
+def _space_names(spaces: Sequence[Space]) -> tuple[str, ...]:
+    """Name each space by its model, with its fingerprint where two have one model."""
+    models = [space.model for space in spaces]
+    return tuple(
+        space.model if models.count(space.model) == 1 else f"{space.model}@{space.fingerprint[:8]}"
+        for space in spaces
+    )

@@ -5,25 +5,35 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from isthmus._types import FloatArray, IdArray, IntArray
 from isthmus.errors import (
+    InputError,
     ParameterError,
     SpaceMismatchError,
     StoreError,
+    UnknownIdError,
     UnsupportedOperationError,
     WrongDirectionError,
 )
+from isthmus.federate.candidates import first_columns
 
 if TYPE_CHECKING:
     from isthmus.bridge import Bridge
     from isthmus.spaces import Space, VectorSet
-    from isthmus.stores.base import Found, Store
+    from isthmus.stores.base import Store
 
-__all__ = ["Source", "check_bridge"]
+__all__ = ["Source", "UnusableAnswerError", "check_bridge"]
+
+IN_PROCESS = frozenset({"memory", "sqlite"})
+"""Schemes of stores that compute in this process: a time limit would only abandon, not end it."""
+
+
+class UnusableAnswerError(StoreError):
+    """An answer that breaks the contract of stores: it is not asked for again."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +50,9 @@ class Source:
     to_hub : Bridge, optional
         From the store's space to the hub's. Both are left out where the store holds the hub's
         space, or where another source of the same space has them.
+    timeout : float, optional
+        Seconds for one search of this store, see `Federation`; default: that of the federation, and
+        none for the stores that compute in this process (``memory``, ``sqlite``).
 
     Raises
     ------
@@ -57,6 +70,7 @@ class Source:
     store: Store
     to_store: Bridge | None = None
     to_hub: Bridge | None = None
+    timeout: float | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -69,33 +83,47 @@ class Source:
         if self.to_hub is not None:
             check_bridge(self.to_hub, source=space, name=f"to_hub of source {self.name!r}")
 
-    def search(self, queries: FloatArray, *, depth: int) -> Found:
-        """Return the ``depth`` best rows per query, checked: a store may be at fault.
+    @property
+    def in_process(self) -> bool:
+        """Say whether its store computes in this process."""
+        return self.store.scheme in IN_PROCESS
+
+    def search(self, queries: FloatArray, *, depth: int) -> tuple[IdArray, FloatArray]:
+        """Return ids and canonical scores of the ``depth`` best rows per query, both (m, depth).
+
+        They are checked: a store may be at fault. An id that comes twice for one query keeps its
+        first place, the others become empty.
 
         Raises
         ------
-        StoreError
-            Arrays of another shape than (n_queries, depth), or a hit without a finite score.
+        UnusableAnswerError
+            What are not arrays of shape (n_queries, depth), of text and of numbers; a hit without a
+            finite score.
         """
         with self.noting():
             found = self.store.search(queries, k=depth)
-        expected = (len(queries), depth)
-        for what in (found.ids, found.scores):
-            if what.shape != expected:
-                raise StoreError(
-                    expected=f"arrays of shape {expected} from the store of source {self.name!r}",
-                    got=f"shape {what.shape}",
-                    do="report it to the maintainers of that store",
-                )
+        self._check_array(found, "ids", "U", (len(queries), depth))
+        self._check_array(found, "scores", "f", (len(queries), depth))
         bad = (found.ids != "") & ~np.isfinite(found.scores)
         if bad.any():
             row, place = (int(at[0]) for at in np.nonzero(bad))
-            raise StoreError(
+            raise UnusableAnswerError(
                 expected=f"finite scores from the store of source {self.name!r}",
                 got=f"{found.scores[row, place]} for id {str(found.ids[row, place])!r}",
                 do="look for NaN or infinity in its vectors, and replace them",
             )
-        return found
+        return _once(found.ids, found.scores)
+
+    def _check_array(self, found: object, name: str, kind: str, shape: tuple[int, int]) -> None:
+        what: Any = getattr(found, name, None)
+        array = isinstance(what, np.ndarray)
+        if array and what.shape == shape and what.dtype.kind == kind:
+            return
+        raise UnusableAnswerError(
+            expected=f"{name} of shape {shape} from the store of source {self.name!r}",
+            got=f"shape {what.shape} of {what.dtype}" if array else f"a {type(what).__name__}",
+            do="report it to the maintainers of that store",
+        )
 
     def gather(self, ids: IdArray) -> tuple[VectorSet | None, IntArray]:
         """Return the distinct rows of these ids, and where each id finds its own.
@@ -115,10 +143,56 @@ class Source:
         ------
         UnknownIdError
             A row that was removed since the search.
+        UnusableAnswerError
+            Rows that are not those of the ids; vectors of another space, or that are no vectors.
         """
-        with self.noting():
-            gathered = self.store.gather(ids)
-        return gathered.vectors, gathered.rows
+        try:
+            with self.noting():
+                gathered = self.store.gather(ids)
+        except UnknownIdError:
+            raise
+        except (InputError, SpaceMismatchError) as error:  # the ids are its own, not the caller's
+            raise UnusableAnswerError(
+                expected=f"the vectors of what the store of source {self.name!r} found",
+                got=str(error),
+                do="look for damaged vectors in it, and replace them",
+            ) from error
+        vectors, rows = gathered.vectors, gathered.rows
+        n_vectors = 0 if vectors is None else len(vectors)
+        if (
+            rows.shape != ids.shape
+            or ((rows < 0) != (ids == "")).any()
+            or (rows.size and rows.max() >= n_vectors)
+            or not (vectors is None or self._holds(vectors.space))
+        ):
+            raise UnusableAnswerError(
+                expected=f"one row of its space per id from the store of source {self.name!r}",
+                got=f"{n_vectors:,} vectors and rows of shape {rows.shape} for ids of shape "
+                f"{ids.shape}",
+                do="report it to the maintainers of that store",
+            )
+        return vectors, rows
+
+    def _holds(self, space: Space) -> bool:
+        own = self.store.space
+        return space is own or space.fingerprint == own.fingerprint
+
+    def without_gone(self, ids: IdArray) -> IdArray:
+        """Return the ids (m, depth), empty where the store has no such row, found by halving."""
+        gone = self._gone(np.unique(ids[ids != ""]))
+        return np.where(np.isin(ids, gone), "", ids)
+
+    def _gone(self, ids: IdArray) -> list[str]:
+        if not len(ids):
+            return []
+        try:
+            self.gather(ids)
+        except UnknownIdError:
+            middle = len(ids) // 2
+            if middle == 0:
+                return [str(ids[0])]
+            return [*self._gone(ids[:middle]), *self._gone(ids[middle:])]
+        return []
 
     @contextlib.contextmanager
     def noting(self) -> Iterator[None]:
@@ -126,8 +200,20 @@ class Source:
         try:
             yield
         except Exception as error:
-            error.add_note(f"in source {self.name!r}, {self.store.url}")
+            note = f"in source {self.name!r}, {self.store.url}"
+            if note not in getattr(error, "__notes__", ()):  # the same error, tried again
+                error.add_note(note)
             raise
+
+
+def _once(ids: IdArray, scores: FloatArray) -> tuple[IdArray, FloatArray]:
+    """Return both with all but the first place of each id in its row empty."""
+    in_order = np.sort(ids, axis=1)
+    repeated = in_order[:, 1:] == in_order[:, :-1]
+    if not (repeated.any() and (repeated & (in_order[:, 1:] != "")).any()):
+        return ids, scores
+    again = first_columns(ids, merge=True) != np.arange(ids.shape[1])
+    return np.where(again, "", ids), np.where(again, np.float32("nan"), scores)
 
 
 def check_bridge(

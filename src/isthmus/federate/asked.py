@@ -1,0 +1,77 @@
+"""The queries of a federated search, in every space."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isthmus._types import FloatArray, IntArray
+from isthmus.errors import CountMismatchError, InputError, UnknownNameError
+from isthmus.federate.source import Source
+from isthmus.federate.spokes import Spoke
+from isthmus.spaces import VectorSet
+
+if TYPE_CHECKING:
+    from isthmus.spaces import Space
+
+__all__ = ["in_every_space"]
+
+
+def in_every_space(
+    queries: VectorSet,
+    native: Mapping[str, VectorSet],
+    *,
+    hub: Space,
+    sources: Sequence[Source],
+    space_of: IntArray,
+    spokes: Sequence[Spoke],
+) -> list[FloatArray]:
+    """Return the queries in every space, the hub's first: native where given, mapped elsewhere.
+
+    Parameters
+    ----------
+    queries : VectorSet
+        In the hub's space.
+    native : mapping of source name to VectorSet
+        The same queries, encoded by the model of that source.
+    hub : Space
+    sources : sequence of Source
+    space_of : IntArray of shape (n_sources,)
+        The space that each holds.
+    spokes : sequence of Spoke
+        All spaces, the hub's first.
+
+    Raises
+    ------
+    InputError
+        Queries that name no space.
+    SpaceMismatchError, UnknownNameError, CountMismatchError
+    """
+    if not isinstance(queries, VectorSet):
+        raise InputError(
+            expected=f"queries as a VectorSet in {hub}",
+            got=f"a {type(queries).__name__}, which names no space",
+            do="pass VectorSet(ids, vectors, space), with the space of the model that made them",
+        )
+    hub.check(queries.space, what="queries")
+    by_space: dict[int, FloatArray] = {0: queries.matrix()}
+    names = [source.name for source in sources]
+    for name, vectors in native.items():
+        if name not in names:
+            raise UnknownNameError.of("source", name, names)
+        source = sources[names.index(name)]
+        source.store.space.check(vectors.space, what=f"native queries of source {name!r}")
+        if not np.array_equal(vectors.ids, queries.ids):
+            raise CountMismatchError(
+                expected=f"native queries of source {name!r} with the ids of the queries, in "
+                "their order",
+                got=f"{len(vectors)} ids that differ",
+                do="select the rows in the queries' order first",
+            )
+        by_space[int(space_of[names.index(name)])] = vectors.matrix()
+    return [
+        by_space[space] if space in by_space else spoke.from_hub(by_space[0])
+        for space, spoke in enumerate(spokes)
+    ]

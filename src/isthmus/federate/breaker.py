@@ -1,0 +1,91 @@
+"""A circuit breaker: a store that keeps failing is left alone for a while.
+
+After so many failed searches in a row the store is not asked; when it has rested, one search is let
+through as a trial, and its outcome decides.
+
+Reference: Nygard, "Release It!", 2007, chapter 5 (circuit breaker).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+__all__ = ["FAILURES", "REST_SECONDS", "Breaker"]
+
+FAILURES = 3
+REST_SECONDS = 30.0
+
+
+class Breaker:
+    """Counts the failed searches of one store; safe to use from several threads.
+
+    Every search that was admitted must end in one of `succeeded`, `failed` and `cancelled`.
+
+    Parameters
+    ----------
+    now : callable
+        Gives seconds that only grow.
+    failures : int, default 3
+        So many in a row open it.
+    rest : float, default 30.0
+        Seconds until the trial.
+
+    Examples
+    --------
+    >>> seconds = [0.0]
+    >>> breaker = Breaker(lambda: seconds[0], failures=1, rest=30.0)
+    >>> breaker.admit(), breaker.failed(), breaker.admit()
+    (True, None, False)
+    >>> seconds[0] = 30.0
+    >>> breaker.admit(), breaker.admit()  # one trial at a time
+    (True, False)
+    """
+
+    def __init__(
+        self, now: Callable[[], float], *, failures: int = FAILURES, rest: float = REST_SECONDS
+    ) -> None:
+        self._now = now
+        self._most = failures
+        self._rest = rest
+        self._lock = threading.Lock()
+        self._failed = 0
+        self._opened = 0.0
+        self._trial = False
+
+    @property
+    def failures(self) -> int:
+        """Count the failed searches in a row."""
+        return self._failed
+
+    def admit(self) -> bool:
+        """Say whether the store may be asked."""
+        if self._failed < self._most:  # without the lock: the usual case, and one read
+            return True
+        with self._lock:
+            if self._trial or self._now() < self._opened + self._rest:
+                return False
+            self._trial = True
+            return True
+
+    def remaining(self) -> float:
+        """Return the seconds until the next trial, 0 where nothing has to be waited for."""
+        if self._failed < self._most:
+            return 0.0
+        return max(0.0, self._opened + self._rest - self._now())
+
+    def succeeded(self) -> None:
+        """Note an answer: the store is whole again."""
+        with self._lock:
+            self._failed, self._trial = 0, False
+
+    def failed(self) -> None:
+        """Note a failed search."""
+        with self._lock:
+            self._failed, self._trial = self._failed + 1, False
+            self._opened = self._now()
+
+    def cancelled(self) -> None:
+        """Note a search that says nothing about the store."""
+        with self._lock:
+            self._trial = False

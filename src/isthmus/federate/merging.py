@@ -1,0 +1,152 @@
+"""The same document in two stores: found by its id or by its vector, merged into one hit.
+
+By vector, two candidates of one query are one document when each is the other's nearest among the
+two lists and they are similar enough: in their own space where both stores hold the same one, where
+copies are equal but for rounding; else in the hub's space, where a map has moved at least one of
+them and nearness says less (measured in docs/federation.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from isthmus._types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from isthmus.federate.candidates import Candidates
+    from isthmus.federate.gather import Catch
+
+__all__ = ["EQUAL", "agreeing_columns", "keep_best", "merged_places", "order"]
+
+EQUAL = 1 - 1e-6
+"""Cosine from which on two vectors of one space are equal but for rounding."""
+
+BLOCK_BYTES = 2**24
+
+
+def agreeing_columns(
+    catches: Sequence[Catch], space_of: IntArray, *, similarity: float
+) -> IntArray:
+    """Return, per candidate, the first column of its row that holds the same document.
+
+    Parameters
+    ----------
+    catches : sequence of Catch
+        With their vectors; all of one shape (m, depth).
+    space_of : IntArray of shape (n_sources,)
+    similarity : float
+        Cosine in the hub's space from which on candidates of different spaces may be one document.
+
+    Returns
+    -------
+    IntArray of shape (m, n_sources x depth)
+    """
+    queries, depth = catches[0].ids.shape
+    columns = np.arange(len(catches) * depth, dtype=np.int64)
+    same = np.tile(columns, (queries, 1))
+    found: list[npt.NDArray[np.int64]] = []
+    for first, second in combinations(range(len(catches)), 2):
+        one, other = catches[first].vectors, catches[second].vectors
+        if one is None or other is None:
+            continue
+        if space_of[first] == space_of[second]:
+            vectors, least = (one.native, other.native), EQUAL
+        else:
+            vectors, least = (one.in_hub, other.in_hub), similarity
+        row, here, there = _mutual(vectors, (one.rows, other.rows), least)
+        found.append(np.stack([row, here + first * depth, there + second * depth]))
+    if found:
+        _join(same, np.concatenate(found, axis=1))
+    return same
+
+
+def _mutual(
+    vectors: Sequence[FloatArray],
+    rows: tuple[IntArray, IntArray],
+    least: float,
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Return query, place here and place there of mutual nearest candidates."""
+    here, there = (_unit(each) for each in vectors)
+    queries, depth = rows[0].shape
+    step = max(1, BLOCK_BYTES // (4 * depth * max(1, here.shape[1] * 2 + depth)))
+    parts = []
+    for start in range(0, queries, step):
+        one, other = (each[start : start + step] for each in rows)
+        near = here[np.maximum(one, 0)] @ there[np.maximum(other, 0)].transpose(0, 2, 1)
+        near[(one < 0)[:, :, None] | (other < 0)[:, None, :]] = -np.inf
+        best = near.argmax(axis=2)
+        back = np.take_along_axis(near.argmax(axis=1), best, axis=1)
+        score = np.take_along_axis(near, best[:, :, None], axis=2)[:, :, 0]
+        query, place = np.nonzero((back == np.arange(depth)) & (score >= least))
+        parts.append((query + start, place, best[query, place]))
+    row, place, other_place = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return row, place, other_place
+
+
+def _unit(vectors: FloatArray) -> FloatArray:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: FloatArray = vectors / np.maximum(lengths, np.float32(1e-30))
+    return unit
+
+
+def _join(same: IntArray, links: IntArray) -> None:
+    """Give the columns that links (row, column, column) join their first column, in place."""
+    row, one, other = links
+    while True:
+        low = np.minimum(same[row, one], same[row, other])
+        if (same[row, one] == low).all() and (same[row, other] == low).all():
+            return
+        np.minimum.at(same, (row, one), low)
+        np.minimum.at(same, (row, other), low)
+
+
+def order(scores: FloatArray) -> IntArray:
+    """Return the columns best first, ties in the order of the columns, NaN last."""
+    return np.argsort(-scores, axis=1, kind="stable")
+
+
+def keep_best(scores: FloatArray, same: IntArray) -> FloatArray:
+    """Return the scores with NaN for all but the best candidate of each document."""
+    width = scores.shape[1]
+    rows = np.arange(len(scores))[:, None]
+    place = np.argsort(order(scores), axis=1)
+    best = np.full(scores.shape, width, dtype=np.int64)
+    np.minimum.at(best, (rows, same), place)
+    return np.where(place == best[rows, same], scores, np.float32("nan"))
+
+
+def merged_places(
+    candidates: Candidates, kept: FloatArray, best: IntArray, names: Sequence[str]
+) -> dict[tuple[int, int], tuple[tuple[str, str], ...]]:
+    """Return, per row and place of the ranking, the store and id of the candidates merged into it.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    kept : FloatArray of shape (m, w)
+        NaN for what is merged into another candidate.
+    best : IntArray of shape (m, k)
+        The columns of the ranking.
+    names : sequence of str
+        Of the sources.
+    """
+    also: dict[tuple[int, int], tuple[tuple[str, str], ...]] = {}
+    others = candidates.found & np.isnan(kept)
+    for row in np.flatnonzero(others.any(axis=1)).tolist():
+        same = candidates.same[row]
+        places = {
+            int(same[column]): place
+            for place, column in enumerate(best[row].tolist())
+            if not np.isnan(kept[row, column])
+        }
+        for column in np.flatnonzero(others[row]).tolist():
+            place = places.get(int(same[column]))
+            if place is not None:
+                hit = (str(names[candidates.source[column]]), str(candidates.ids[row, column]))
+                also[row, place] = (*also.get((row, place), ()), hit)
+    return also

@@ -1,0 +1,177 @@
+"""The candidates of all sources, pooled: who is asked, who failed, what is one document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from isthmus._types import FloatArray, IntArray
+from isthmus.errors import CountMismatchError, StoreError
+from isthmus.federate.budget import Budget
+from isthmus.federate.candidates import Candidates, first_columns
+from isthmus.federate.gather import Catch, Task, run
+from isthmus.federate.memory import CarriedRows
+from isthmus.federate.merging import agreeing_columns
+from isthmus.federate.patience import Patience, Problem
+from isthmus.federate.source import Source
+from isthmus.federate.spokes import Spoke
+
+__all__ = ["Pool"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool:
+    """The sources of a federation with what is kept between searches.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+    spokes : sequence of Spoke
+        All spaces, the hub's first.
+    space_of : IntArray of shape (n_sources,)
+        The space that each source holds.
+    carried : sequence of sequences of CarriedRows
+        Per source and space.
+    patience : sequence of Patience
+        Per source.
+    budget : Budget, optional
+        None searches every store for every query.
+    dedup : str
+    dedup_similarity : float
+    require_all : bool
+    """
+
+    sources: Sequence[Source]
+    spokes: Sequence[Spoke]
+    space_of: IntArray
+    carried: Sequence[Sequence[CarriedRows]]
+    patience: Sequence[Patience]
+    budget: Budget | None
+    dedup: str
+    dedup_similarity: float
+    require_all: bool
+
+    def candidates(
+        self,
+        queries: Sequence[FloatArray],
+        *,
+        wanted: Sequence[int],
+        depth: int,
+        k: int,
+        explain: bool,
+    ) -> Candidates:
+        """Search the sources and return all candidates.
+
+        Parameters
+        ----------
+        queries : sequence of FloatArray of shape (m, dim of that space), one per space
+        wanted : sequence of int
+            Spaces in which the fusion method compares candidates.
+        depth, k : int
+        explain : bool
+            Whether to compare in all spaces.
+
+        Raises
+        ------
+        StoreError
+            Every store that was asked failed; or one did, and all are required.
+        """
+        chosen = self._choose(queries, k)
+        compared = range(len(self.spokes)) if explain else wanted
+        catches, problems = self._search(queries, chosen, compared, depth)
+        self._check(problems, asked=len(catches) if chosen is None else int(chosen.any(0).sum()))
+        ids = np.concatenate([catch.ids for catch in catches], axis=1)
+        similarities = np.concatenate([catch.similarities for catch in catches], axis=2)
+        space = np.repeat(self.space_of, depth)
+        if self.dedup == "vector":
+            same = agreeing_columns(catches, self.space_of, similarity=self.dedup_similarity)
+        else:
+            same = first_columns(ids, merge=self.dedup == "id")
+        return Candidates(
+            ids=ids,
+            similarities=_only(similarities, wanted, space) if explain else similarities,
+            source=np.repeat(np.arange(len(catches)), depth),
+            rank=np.tile(np.arange(1, depth + 1), len(catches)),
+            space=space,
+            same=same,
+            outages=tuple(problem.outage for problem in problems),
+            explained=similarities if explain else None,
+            skipped=None if chosen is None else ~chosen,
+        )
+
+    def _choose(self, queries: Sequence[FloatArray], k: int) -> npt.NDArray[np.bool_] | None:
+        if self.budget is None:
+            return None
+        chosen = np.asarray(self.budget.choose(queries, spaces=self.space_of, k=k))
+        expected = (len(queries[0]), len(self.sources))
+        if chosen.shape != expected or chosen.dtype != np.bool_:
+            raise CountMismatchError(
+                expected=f"a choice of shape {expected} from the budget, True or False",
+                got=f"shape {chosen.shape} of {chosen.dtype}",
+                do="return one value per query and source",
+            )
+        return chosen
+
+    def _search(
+        self,
+        queries: Sequence[FloatArray],
+        chosen: npt.NDArray[np.bool_] | None,
+        compared: Sequence[int],
+        depth: int,
+    ) -> tuple[list[Catch], list[Problem]]:
+        """Return the catch of every source, an empty one where it was not asked or failed."""
+        n_queries = len(queries[0])
+        rows_of = [
+            np.arange(n_queries) if chosen is None else np.flatnonzero(chosen[:, place])
+            for place in range(len(self.sources))
+        ]
+        asked = [place for place, rows in enumerate(rows_of) if len(rows) or not n_queries]
+        tasks = [
+            Task(
+                self.sources[place],
+                int(self.space_of[place]),
+                self.spokes,
+                queries
+                if len(rows_of[place]) == n_queries
+                else [one[rows_of[place]] for one in queries],
+                compared,
+                depth,
+                self.carried[place],
+                keep_vectors=self.dedup == "vector",
+            )
+            for place in asked
+        ]
+        nothing = Catch.nothing(len(self.spokes), n_queries, depth)
+        catches = [nothing] * len(self.sources)
+        problems = []
+        results = run(tasks, [self.patience[place] for place in asked])
+        for place, result in zip(asked, results, strict=True):
+            if isinstance(result, Problem):
+                problems.append(result)
+            elif len(rows_of[place]) == n_queries:
+                catches[place] = result
+            else:
+                catches[place] = result.spread(rows_of[place], n_queries)
+        return catches, problems
+
+    def _check(self, problems: Sequence[Problem], *, asked: int) -> None:
+        if problems and (self.require_all or len(problems) == asked):
+            raise StoreError(
+                expected="an answer from every store (require_all)"
+                if self.require_all
+                else "an answer from at least one store",
+                got="; ".join(str(problem.outage) for problem in problems),
+                do="look after the stores named"
+                + (", or search without require_all" if self.require_all else ""),
+            ) from problems[0].error
+
+
+def _only(similarities: FloatArray, wanted: Sequence[int], space: IntArray) -> FloatArray:
+    """Return the similarities (s, m, w) of the wanted spaces and of each column's own."""
+    kept = np.zeros((len(similarities), 1, len(space)), dtype=np.bool_)
+    kept[list(wanted)] = True
+    kept[space, 0, np.arange(len(space))] = True
+    return np.where(kept, similarities, np.float32("nan"))
