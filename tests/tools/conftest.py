@@ -110,7 +110,7 @@ class Stub:
             time.sleep(0.1)
 
     def do_redirect(self, handler) -> None:
-        send(handler, 307, b"", ("Location", self.url + "/elsewhere"))
+        send(handler, 302, b"", ("Location", self.url + "/elsewhere"))
 
 
 def send(handler, status: int, body: dict | bytes, *headers: tuple[str, str]) -> None:

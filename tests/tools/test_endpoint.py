@@ -6,7 +6,7 @@ import socket
 import time
 
 import pytest
-from cross_domain.endpoint import Endpoint, EndpointError, check_url, read_key
+from cross_domain.endpoint import Endpoint, EndpointError, _retry_after, check_url, read_key
 
 from isthmus.errors import ConfigError, ParameterError
 
@@ -63,7 +63,7 @@ def test_a_refusal_is_not_asked_again_and_its_echo_of_the_key_is_struck_out(
 
 def test_a_redirect_is_not_followed(stub, endpoint):
     stub.script.append("redirect")
-    with pytest.raises(EndpointError, match=r"status 307 \(a redirect, which is not followed\)"):
+    with pytest.raises(EndpointError, match=r"status 302 \(a redirect, which is not followed\)"):
         endpoint.chat("m", ASK)
     assert [seen.path for seen in stub.requests] == ["/v1/chat/completions"]
 
@@ -122,6 +122,19 @@ def test_nobody_listens(doubles):
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
     with pytest.raises(EndpointError, match="ConnectionRefusedError"):
         Endpoint(url, key=doubles.KEY, tries=2, wait=0.01).chat("m", ASK)
+
+
+def test_waits_double_up_to_a_limit_and_obey_the_endpoint(stub, monkeypatch):
+    endpoint, pauses = Endpoint(stub.url, tries=5, wait=40.0), []
+    monkeypatch.setattr(endpoint._stop, "wait", pauses.append)
+    stub.script.extend(["broken"] * 3 + ["busy"])
+    endpoint.chat("m", ASK)
+    assert pauses == [40.0, 80.0, 120.0, 0.0]
+
+
+@pytest.mark.parametrize("value", ["Wed, 21 Oct 2015 07:28:00 GMT", "-1", "nan", "1e9", ""])
+def test_other_forms_of_retry_after_leave_the_usual_wait(value):
+    assert _retry_after(value) is None
 
 
 def test_stopping_ends_the_wait(stub):

@@ -117,6 +117,15 @@ def test_what_cannot_be_exported_is_named(run, expanded):
         run()
 
 
+def test_a_query_that_is_a_formula_is_not_run(run, expanded):
+    path = expanded / "queries.jsonl"
+    first = json.loads(path.read_text().splitlines()[0])
+    path.write_text(path.read_text().replace(first["text"], "=1+1 is what, and why?"))
+    _, out = run()
+    cells = {row["query"] for row in rows(out / "annotator_1.csv") if row["query_id"] == "q00001"}
+    assert cells == {"'=1+1 is what, and why?"}
+
+
 @settings(derandomize=True, deadline=None)
 @given(st.text(alphabet="=+-@\t\r'ab", max_size=6))
 def test_no_cell_is_a_formula_and_guards_come_off(cell):

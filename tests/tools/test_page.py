@@ -1,13 +1,17 @@
-"""The page of the tool is run."""
+"""The page of the tool is run, and the examples in its docstrings."""
 
 from __future__ import annotations
 
 import contextlib
+import doctest
+import importlib
 import io
+import pkgutil
 import re
 import shlex
 from pathlib import Path
 
+import cross_domain
 from cross_domain.corpora import read_corpora
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cross_domain.md").read_text(encoding="utf-8")
@@ -54,3 +58,11 @@ def test_every_verb_and_file_is_on_the_page():
         assert f"**`{word}`**" in PAGE
     for name in ("queries.jsonl", "plan.json", "judgements.jsonl", "qrels.tsv"):
         assert name in PAGE
+
+
+def test_the_examples_in_docstrings_are_true():
+    names = [module.name for module in pkgutil.iter_modules(cross_domain.__path__)]
+    modules = [importlib.import_module(f"cross_domain.{name}") for name in names]
+    results = [doctest.testmod(module) for module in modules]
+    assert sum(result.attempted for result in results) >= 2
+    assert sum(result.failed for result in results) == 0
