@@ -142,7 +142,7 @@ class _Writer:
             refused = f"That answer cannot be used: {reason}. Write another question."
             messages = [
                 *messages[:2],
-                {"role": "assistant", "content": query or "(nothing)"},
+                {"role": "assistant", "content": query[: self.rules.longest] or "(nothing)"},
                 {"role": "user", "content": refused},
             ]
         return "", reason
