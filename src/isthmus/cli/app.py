@@ -13,6 +13,7 @@ from isthmus.cli.evaluate import evaluate
 from isthmus.cli.fit import fit
 from isthmus.cli.info import info
 from isthmus.cli.inspect import inspect
+from isthmus.cli.integrate import integrate
 from isthmus.cli.link import link
 from isthmus.cli.search import search
 from isthmus.cli.store import store_add, store_info
@@ -28,6 +29,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "apply": apply,
     "info": info,
     "search": search,
+    "integrate": integrate,
 }
 GROUPS: Mapping[str, Mapping[str, Callable[..., None]]] = {
     "store": {"add": store_add, "info": store_info}

@@ -14,7 +14,7 @@ from isthmus.errors import UnsupportedOperationError
 if TYPE_CHECKING:
     from isthmus.spaces import Space
 
-__all__ = ["store_add", "store_info"]
+__all__ = ["check_lasting", "store_add", "store_info"]
 
 BATCH_ROWS = 10_000
 
@@ -49,7 +49,7 @@ def store_add(
     from isthmus.workflows._opening import open_vectors
 
     output = Output("store add", as_json=as_json, quiet=quiet)
-    _check_lasting(url)
+    check_lasting(url)
     opened = open_vectors(vectors)
     with open_store(url, space=opened.space) as store:
         before = store.count()
@@ -64,7 +64,7 @@ def store_add(
     output.done({"url": shown, "written": len(opened), "new": after - before, "count": after})
 
 
-def _check_lasting(url: str) -> None:
+def check_lasting(url: str) -> None:
     """Refuse a store that is gone when the command ends."""
     from isthmus.stores.registry import STORES, scheme_of, store_class
 

@@ -7,6 +7,7 @@ from isthmus.workflows.evaluate_bridge import Evaluation, evaluate_bridge
 from isthmus.workflows.find_links import FoundLinks, find_links
 from isthmus.workflows.fit_bridge import fit_bridge
 from isthmus.workflows.inspect import Inspection, PairInspection, SetInspection, inspect
+from isthmus.workflows.integrate import Integrated, integrate
 from isthmus.workflows.search import search
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Evaluation",
     "FoundLinks",
     "Inspection",
+    "Integrated",
     "PairInspection",
     "SetInspection",
     "apply_bridge",
@@ -24,5 +26,6 @@ __all__ = [
     "find_links",
     "fit_bridge",
     "inspect",
+    "integrate",
     "search",
 ]
