@@ -61,6 +61,7 @@ class Row:
 
 ROWS = [
     Row("null", learns=False, minimum=1),
+    Row("dummy", learns=False, minimum=1),
     Row("procrustes"),
     Row("procrustes", {"scale": True, "unequal": "pca"}),
     Row("cca", {"shrinkage": 0.1}),

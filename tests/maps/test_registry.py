@@ -11,6 +11,7 @@ from isthmus.maps import MAPS, Ridge, make, names
 def test_names_in_the_order_of_freedom():
     assert names() == (
         "null",
+        "dummy",
         "procrustes",
         "cca",
         "relative",

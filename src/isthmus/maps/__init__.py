@@ -3,6 +3,7 @@
 from isthmus.maps.base import Map
 from isthmus.maps.cca import CCA
 from isthmus.maps.compose import Compose
+from isthmus.maps.dummy import Dummy
 from isthmus.maps.low_rank import LowRank
 from isthmus.maps.mlp_small import SmallMLP
 from isthmus.maps.null import Null
@@ -20,6 +21,7 @@ __all__ = [
     "STEPS",
     "Centre",
     "Compose",
+    "Dummy",
     "LowRank",
     "Map",
     "Normalise",

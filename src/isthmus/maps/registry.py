@@ -8,6 +8,7 @@ from typing import Any
 from isthmus.errors import ParameterError, UnknownNameError
 from isthmus.maps.base import Map
 from isthmus.maps.cca import CCA
+from isthmus.maps.dummy import Dummy
 from isthmus.maps.low_rank import LowRank
 from isthmus.maps.mlp_small import SmallMLP
 from isthmus.maps.null import Null
@@ -22,6 +23,7 @@ MAPS: Mapping[str, type[Map]] = {
     made.name: made
     for made in (
         Null,
+        Dummy,
         Procrustes,
         CCA,
         Relative,
