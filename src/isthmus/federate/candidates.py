@@ -48,6 +48,8 @@ class Candidates:
         As ``similarities``, in every space, when that was asked for.
     skipped : boolean array of shape (m, n_sources), optional
         Sources that the budget left out; None where it left out none.
+    common : FloatArray of shape (m, w), optional
+        Similarity in a common space, when the fusion method asked for it.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class Candidates:
     outages: tuple[Outage, ...] = ()
     explained: FloatArray | None = None
     skipped: npt.NDArray[np.bool_] | None = None
+    common: FloatArray | None = None
 
     @cached_property
     def found(self) -> npt.NDArray[np.bool_]:

@@ -49,6 +49,9 @@ class StoreConfig(_Strict):
     url: str = Field(min_length=1, description="Store URL; three slashes are a relative path.")
     bridge_to: str | None = Field(None, min_length=1, description="Folder: hub's space to store's.")
     bridge_from: str | None = Field(None, min_length=1, description="Folder: store's to hub's.")
+    bridge_common: str | None = Field(
+        None, min_length=1, description="Folder: hub's and store's to a common space, for cca."
+    )
 
 
 class FederationConfig(_Strict):
@@ -84,7 +87,8 @@ class FederationConfig(_Strict):
             return self
         if self.hub not in by_name:
             raise ValueError(f"hub {self.hub!r} is not among the stores: {', '.join(by_name)}")
-        if by_name[self.hub].bridge_to or by_name[self.hub].bridge_from:
+        own = by_name[self.hub]
+        if own.bridge_to or own.bridge_from or own.bridge_common:
             raise ValueError(f"the hub {self.hub!r} needs no bridges: queries come in its space")
         return self
 
@@ -186,7 +190,13 @@ def load(path: Path, kind: type[F]) -> F:
         for one in config.stores:
             store = opened.enter_context(open_store(resolve_url(one.url, path.parent)))
             sources.append(
-                Source(one.name, store, bridges.load(one.bridge_to), bridges.load(one.bridge_from))
+                Source(
+                    one.name,
+                    store,
+                    bridges.load(one.bridge_to),
+                    bridges.load(one.bridge_from),
+                    common=bridges.load(one.bridge_common),
+                )
             )
         federation = kind(
             _hub_space(config, sources, path.parent),
@@ -223,7 +233,7 @@ class _Bridges:
             raise MissingFileError(
                 expected="the folder of a bridge",
                 got=f"{folder[:300]!r} ({error})"[:400],
-                do="check bridge_to and bridge_from",
+                do="check bridge_to, bridge_from and bridge_common",
             ) from error
         if path not in self._by_folder:
             self._by_folder[path] = self._by_hash.setdefault(bridge.hash, bridge)

@@ -22,6 +22,7 @@ import numpy as np
 from isthmus._types import FloatArray, IdArray, IntArray
 from isthmus.errors import UnknownIdError
 from isthmus.federate.call import Call, CallApart, Work
+from isthmus.federate.common import CommonSpaces
 from isthmus.federate.memory import CarriedRows
 from isthmus.federate.patience import Patience, Problem
 from isthmus.federate.similarity import pair_similarity
@@ -79,11 +80,14 @@ class Catch:
         NaN in the spaces that were not asked for.
     vectors : Vectors, optional
         When they were to be kept and there are any.
+    common : FloatArray of shape (m, depth), optional
+        Similarity in the common space, when that was asked for.
     """
 
     ids: IdArray
     similarities: FloatArray
     vectors: Vectors | None = None
+    common: FloatArray | None = None
 
     @classmethod
     def nothing(cls, n_spaces: int, queries: int, depth: int) -> Catch:
@@ -104,7 +108,11 @@ class Catch:
             rows = np.full(ids.shape, -1, dtype=np.int64)
             rows[chosen] = vectors.rows
             vectors = replace(vectors, rows=rows)
-        return Catch(ids, whole.similarities, vectors)
+        common = None
+        if self.common is not None:
+            common = np.full(ids.shape, np.nan, dtype=np.float32)
+            common[chosen] = self.common
+        return Catch(ids, whole.similarities, vectors, common)
 
 
 @dataclass(frozen=True)
@@ -127,6 +135,8 @@ class Task:
         Its candidates in that space, from earlier searches.
     keep_vectors : bool, default False
         Whether the catch holds the vectors themselves.
+    common : CommonSpaces, optional
+        Where its candidates are compared besides.
     """
 
     source: Source
@@ -137,6 +147,7 @@ class Task:
     depth: int
     carried: Sequence[CarriedRows]
     keep_vectors: bool = False
+    common: CommonSpaces | None = None
 
     @property
     def n_queries(self) -> int:
@@ -150,7 +161,8 @@ class Task:
         then is left out.
         """
         ids, scores = self.source.search(self.queries[self.space], depth=self.depth)
-        if not self.keep_vectors and all(space == self.space for space in self.wanted):
+        others = any(space != self.space for space in self.wanted)
+        if not (others or self.keep_vectors or self.common):
             return Fetched(ids, scores, None, None)
         try:
             return Fetched(ids, scores, *self.source.gather(ids))
@@ -183,7 +195,10 @@ class Task:
                 self.queries[space], landed, rows, space=self.spokes[space].space
             )
         kept = Vectors(native, in_hub, rows) if self.keep_vectors else None
-        return Catch(fetched.ids, similarities, kept)
+        common = None
+        if self.common is not None:
+            common = self.common.compare(self.queries[0], native, rows, space=self.space)
+        return Catch(fetched.ids, similarities, kept, common)
 
 
 @dataclass(frozen=True)

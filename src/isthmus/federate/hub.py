@@ -24,6 +24,7 @@ from isthmus.federate.asked import in_every_space
 from isthmus.federate.budget import Budget
 from isthmus.federate.candidates import Candidates
 from isthmus.federate.checks import check_count, check_metrics, check_names, make_fusion
+from isthmus.federate.common import join_spaces
 from isthmus.federate.fusion import Fusion
 from isthmus.federate.gather import Count, run
 from isthmus.federate.memory import CarriedRows
@@ -166,16 +167,21 @@ class Federation:
         for row, spoke in enumerate(spokes[1:], start=1):
             back = bool(wanted - {row}) or self.dedup == "vector"
             spoke.check(into=bool(wanted), back=back)
+        space_of = np.array([places[one] for one in fingerprints])
+        directions = self.method.common_directions
         pool = Pool(
             sources=sources,
             spokes=spokes,
-            space_of=np.array([places[one] for one in fingerprints]),
+            space_of=space_of,
             carried=tuple(tuple(CarriedRows(self.remember) for _ in spokes) for _ in sources),
             patience=tuple(self._patience(place, one) for place, one in enumerate(sources)),
             budget=self._make_budget(),
             dedup=self.dedup,
             dedup_similarity=self.dedup_similarity,
             require_all=self.require_all,
+            common=join_spaces(sources, spokes, space_of, directions=directions)
+            if directions
+            else None,
         )
         self._set("_pool", pool)
 

@@ -28,7 +28,7 @@ SPREAD = 1.4
 on splits that are not reported (``benchmarks/federate_budget.py``, seeds 100 and over)."""
 
 LEAST_VARIANCE = 1e-8
-STEPS = 6
+STEPS = 8
 """Towards the threshold: the count above it is then k within a few percent."""
 
 LEAST_COUNT = 1e-30

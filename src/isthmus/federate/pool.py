@@ -12,6 +12,7 @@ from isthmus._types import FloatArray, IntArray
 from isthmus.errors import CountMismatchError, StoreError
 from isthmus.federate.budget import Budget
 from isthmus.federate.candidates import Candidates, first_columns
+from isthmus.federate.common import CommonSpaces
 from isthmus.federate.gather import Catch, Task, run
 from isthmus.federate.memory import CarriedRows
 from isthmus.federate.merging import agreeing_columns
@@ -42,6 +43,8 @@ class Pool:
     dedup : str
     dedup_similarity : float
     require_all : bool
+    common : CommonSpaces, optional
+        Where candidates are compared besides, for a fusion method that asks for it.
     """
 
     sources: Sequence[Source]
@@ -53,6 +56,7 @@ class Pool:
     dedup: str
     dedup_similarity: float
     require_all: bool
+    common: CommonSpaces | None = None
 
     def candidates(
         self,
@@ -100,6 +104,7 @@ class Pool:
             outages=tuple(problem.outage for problem in problems),
             explained=similarities if explain else None,
             skipped=None if chosen is None else ~chosen,
+            common=None if self.common is None else _common(catches),
         )
 
     def _choose(self, queries: Sequence[FloatArray], k: int) -> npt.NDArray[np.bool_] | None:
@@ -141,6 +146,7 @@ class Pool:
                 depth,
                 self.carried[place],
                 keep_vectors=self.dedup == "vector",
+                common=self.common,
             )
             for place in asked
         ]
@@ -167,6 +173,15 @@ class Pool:
                 do="look after the stores named"
                 + (", or search without require_all" if self.require_all else ""),
             ) from problems[0].error
+
+
+def _common(catches: Sequence[Catch]) -> FloatArray:
+    """Return the similarities in the common space, (m, w), NaN where there is no candidate."""
+    parts = [
+        np.full(catch.ids.shape, np.nan, dtype=np.float32) if catch.common is None else catch.common
+        for catch in catches
+    ]
+    return np.concatenate(parts, axis=1)
 
 
 def _only(similarities: FloatArray, wanted: Sequence[int], space: IntArray) -> FloatArray:

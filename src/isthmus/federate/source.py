@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from isthmus.spaces import Space, VectorSet
     from isthmus.stores.base import Store
 
-__all__ = ["Source", "UnusableAnswerError", "check_bridge"]
+__all__ = ["Source", "UnusableAnswerError", "check_bridge", "check_common"]
 
 IN_PROCESS = frozenset({"memory", "sqlite"})
 """Schemes of stores that compute in this process: a time limit would only abandon, not end it."""
@@ -50,6 +50,9 @@ class Source:
     to_hub : Bridge, optional
         From the store's space to the hub's. Both are left out where the store holds the hub's
         space, or where another source of the same space has them.
+    common : Bridge, optional
+        Between the hub's space and the store's, fitted with ``cca`` or another method that lands in
+        a comparison space: for fusion ``cca`` only.
     timeout : float, optional
         Seconds for one search of this store, see `Federation`; default: that of the federation, and
         none for the stores that compute in this process (``memory``, ``sqlite``).
@@ -71,6 +74,7 @@ class Source:
     to_store: Bridge | None = None
     to_hub: Bridge | None = None
     timeout: float | None = None
+    common: Bridge | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -82,6 +86,8 @@ class Source:
             check_bridge(self.to_store, target=space, name=f"to_store of source {self.name!r}")
         if self.to_hub is not None:
             check_bridge(self.to_hub, source=space, name=f"to_hub of source {self.name!r}")
+        if self.common is not None:
+            check_common(self.common, target=space, name=f"common of source {self.name!r}")
 
     @property
     def in_process(self) -> bool:
@@ -239,6 +245,28 @@ def check_bridge(
             got=f"one that lands in a comparison space ({bridge.method})",
             do="fit it with a method that lands in the target: auto, procrustes, low_rank, ridge",
         )
+    _check_ends(bridge, name=name, source=source, target=target)
+
+
+def check_common(
+    bridge: Bridge, *, name: str, source: Space | None = None, target: Space | None = None
+) -> None:
+    """Refuse a bridge that lands in its target, or that does not join the two spaces, where given.
+
+    Raises
+    ------
+    WrongDirectionError, SpaceMismatchError, UnsupportedOperationError
+    """
+    if bridge.lands_in != "comparison":
+        raise UnsupportedOperationError(
+            expected=f"a bridge that lands in a comparison space as {name}",
+            got=f"one that lands in its target space ({bridge.method})",
+            do="fit it with --method cca",
+        )
+    _check_ends(bridge, name=name, source=source, target=target)
+
+
+def _check_ends(bridge: Bridge, *, name: str, source: Space | None, target: Space | None) -> None:
     for side, wanted, here, there in (
         ("starts in", source, bridge.source, bridge.target),
         ("ends in", target, bridge.target, bridge.source),

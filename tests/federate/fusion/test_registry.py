@@ -7,7 +7,7 @@ from isthmus.federate.fusion import FUSIONS, Rrf, make, names
 
 
 def test_every_method_is_made_by_its_name():
-    assert names() == ("score", "agg", "rrf", "combmnz", "one_directional")
+    assert names() == ("score", "agg", "rrf", "combmnz", "one_directional", "cca")
     for name in names():
         assert make(name).name == name
         assert type(make(name)) is FUSIONS[name]

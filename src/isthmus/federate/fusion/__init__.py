@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from isthmus.federate.fusion.agg import Agg
 from isthmus.federate.fusion.base import Fusion
+from isthmus.federate.fusion.cca import Cca
 from isthmus.federate.fusion.combmnz import CombMNZ
 from isthmus.federate.fusion.one_directional import OneDirectional
 from isthmus.federate.fusion.registry import FUSIONS, make, names
@@ -13,6 +14,7 @@ from isthmus.federate.fusion.score import Score
 __all__ = [
     "FUSIONS",
     "Agg",
+    "Cca",
     "CombMNZ",
     "Fusion",
     "OneDirectional",

@@ -32,6 +32,11 @@ class Fusion(ABC):
         nothing is mapped for them.
         """
 
+    @property
+    def common_directions(self) -> int:
+        """Say how many directions of a common space are needed (`isthmus.federate.common`); 0."""
+        return 0
+
     @abstractmethod
     def score(self, candidates: Candidates) -> FloatArray:
         """Return the canonical scores (m, w) float32, higher is better, NaN for no candidate.

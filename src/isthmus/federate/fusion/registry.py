@@ -8,6 +8,7 @@ from typing import Any
 from isthmus.errors import ParameterError, UnknownNameError
 from isthmus.federate.fusion.agg import Agg
 from isthmus.federate.fusion.base import Fusion
+from isthmus.federate.fusion.cca import Cca
 from isthmus.federate.fusion.combmnz import CombMNZ
 from isthmus.federate.fusion.one_directional import OneDirectional
 from isthmus.federate.fusion.rrf import Rrf
@@ -16,7 +17,7 @@ from isthmus.federate.fusion.score import Score
 __all__ = ["FUSIONS", "make", "names"]
 
 FUSIONS: dict[str, type[Fusion]] = {
-    method.name: method for method in (Score, Agg, Rrf, CombMNZ, OneDirectional)
+    method.name: method for method in (Score, Agg, Rrf, CombMNZ, OneDirectional, Cca)
 }
 
 
@@ -26,7 +27,7 @@ def names() -> tuple[str, ...]:
     Examples
     --------
     >>> names()
-    ('score', 'agg', 'rrf', 'combmnz', 'one_directional')
+    ('score', 'agg', 'rrf', 'combmnz', 'one_directional', 'cca')
     """
     return tuple(FUSIONS)
 

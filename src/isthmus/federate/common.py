@@ -1,0 +1,120 @@
+"""A common space of the hub and each spoke, in which candidates are compared: for fusion ``cca``.
+
+A bridge that lands in a comparison space moves both its sides. The query goes there from the hub's
+space, a spoke's candidate from its own; a candidate of the hub's space is compared with the query
+in the common space of every spoke, and the mean is taken.
+
+Reference: HVMap, section 5.1.4 (CCA), there for two spaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isthmus._types import FloatArray, IntArray
+from isthmus.errors import ConfigError, ParameterError
+from isthmus.federate.similarity import pair_similarity
+from isthmus.federate.source import Source, check_common
+from isthmus.spaces import Space
+
+if TYPE_CHECKING:
+    from isthmus.bridge import Bridge
+    from isthmus.federate.spokes import Spoke
+
+__all__ = ["CommonSpaces", "join_spaces"]
+
+
+@dataclass(frozen=True)
+class CommonSpaces:
+    """One common space per spoke, and how many of its directions count.
+
+    Parameters
+    ----------
+    bridges : mapping of int to Bridge
+        For each space but the hub's, by its place: from the hub's space and from it to the common
+        one.
+    directions : int
+        The first so many, of the highest correlation.
+    """
+
+    bridges: Mapping[int, Bridge]
+    directions: int
+
+    def compare(
+        self, queries: FloatArray, candidates: FloatArray, rows: IntArray, *, space: int
+    ) -> FloatArray:
+        """Return the cosine of each query and its candidates in the common space, (m, depth).
+
+        Parameters
+        ----------
+        queries : FloatArray of shape (m, dim of the hub's space)
+        candidates : FloatArray of shape (n, dim of that space)
+        rows : IntArray of shape (m, depth)
+            Row of each candidate; -1 for none, which gives NaN.
+        space : int
+            That of the candidates.
+        """
+        bridges = [self.bridges[space]] if space else list(self.bridges.values())
+        total = np.zeros(rows.shape, dtype=np.float32)
+        for bridge in bridges:
+            asked = bridge.transform(queries)[:, : self.directions]
+            project = bridge.transform_target if space else bridge.transform
+            total += pair_similarity(
+                asked,
+                project(candidates)[:, : self.directions],
+                rows,
+                space=Space(model="common", dim=asked.shape[1]),
+            )
+        return total / np.float32(len(bridges))
+
+
+def join_spaces(
+    sources: Sequence[Source], spokes: Sequence[Spoke], space_of: IntArray, *, directions: int
+) -> CommonSpaces:
+    """Return the common spaces that the sources' bridges lead to, shared by sources of one space.
+
+    Raises
+    ------
+    ConfigError
+        A space without such a bridge; no space besides the hub's.
+    ParameterError
+        Two different bridges for one space; a bridge for the hub's own.
+    WrongDirectionError, SpaceMismatchError
+        A bridge that does not start in the hub's space.
+    """
+    bridges: dict[int, Bridge] = {}
+    for source, space in zip(sources, space_of.tolist(), strict=True):
+        if source.common is None:
+            continue
+        name = f"common of source {source.name!r}"
+        if not space:
+            raise ParameterError(
+                expected=f"no {name}: it holds the hub's space", got="a bridge", do="leave it out"
+            )
+        check_common(source.common, source=spokes[0].space, name=name)
+        known = bridges.setdefault(space, source.common)
+        if known is not source.common and known.hash != source.common.hash:
+            raise ParameterError(
+                expected=f"one common bridge for all sources of {source.store.space}",
+                got=f"a second, different one in source {source.name!r}",
+                do="give all of them the same one, or leave it out of all but one",
+            )
+    for space, spoke in enumerate(spokes[1:], start=1):
+        if space not in bridges:
+            raise ConfigError(
+                expected=f"a bridge to a common space for source {spoke.name!r}, which fusion cca "
+                "compares in",
+                got="none",
+                do="isthmus fit HUB STORE --method cca, and give it as common (bridge_common)",
+            )
+    if not bridges:
+        raise ConfigError(
+            expected="a space besides the hub's for fusion cca",
+            got="stores of the hub's space only",
+            do="take score: their similarities can be compared as they are",
+        )
+    return CommonSpaces(dict(sorted(bridges.items())), directions)

@@ -1,0 +1,185 @@
+"""CCA: candidates are compared with the query in a common space."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isthmus import Bridge, Pairs, VectorSet
+from isthmus.errors import (
+    ConfigError,
+    ParameterError,
+    SpaceMismatchError,
+    UnsupportedOperationError,
+    WrongDirectionError,
+)
+from isthmus.federate import Federation, Source
+from isthmus.federate.config import read
+from isthmus.federate.fusion import Cca
+from isthmus.spaces import Space
+from isthmus.stores import open_store
+
+HUB = Space(model="hub", dim=8, normalized=True)
+TWO = Space(model="two", dim=10, normalized=True)
+THREE = Space(model="three", dim=9, normalized=True)
+
+
+def unit(matrix):
+    return (matrix / np.linalg.norm(matrix, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def made():
+    """Documents in three models; bridges to each spoke and to a common space with it."""
+    rng = np.random.default_rng(0)
+    ids = [f"d{row}" for row in range(300)]
+    latent = rng.standard_normal((300, 8))
+    sets = [VectorSet(ids, unit(latent), HUB)]
+    for space in (TWO, THREE):
+        turned = latent @ rng.standard_normal((8, space.dim))
+        noise = 0.1 * rng.standard_normal(turned.shape)
+        sets.append(VectorSet(ids, unit(turned + noise), space))
+    pairs = [Pairs.from_ids(sets[0], one) for one in sets[1:]]
+    into = [Bridge.fit(one, method="ridge") for one in pairs]
+    common = [Bridge.fit(one, method="cca") for one in pairs]
+    return sets, into, common
+
+
+def sources_of(made, *, common=True, spokes=(0, 1), name="c"):
+    sets, into, joined = made
+    sources = []
+    for place in (-1, *spokes):
+        vectors = sets[place + 1]
+        store = open_store(f"memory://cca-{name}{place}?collection=d", space=vectors.space)
+        store.upsert(vectors.select(np.arange(100 * (place + 1), 100 * (place + 2))))
+        bridges = {} if place < 0 else {"to_store": into[place]}
+        if place >= 0 and common:
+            bridges["common"] = joined[place]
+        sources.append(Source(f"s{place + 1}", store, **bridges))
+    return sources
+
+
+def cosine(a, b):
+    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+
+
+def test_by_hand_over_three_spaces(made):
+    sets, _, common = made
+    queries = sets[0].select([250, 150, 50])
+    sources = sources_of(made, name="hand")
+    with Federation(HUB, sources, fusion=Cca(directions=4)) as federation:
+        candidates = federation.candidates(queries, depth=5)
+    scores = candidates.common
+    assert scores.shape == (3, 15)
+    every = sets[0].ids.tolist()
+    for row, query in enumerate(queries.vectors):
+        asked = [bridge.transform(query[None])[0, :4] for bridge in common]
+        for column, source in enumerate(candidates.source):
+            document = every.index(candidates.ids[row, column])
+            vector = sets[source].vectors[document][None]
+            if source == 0:
+                there = [bridge.transform(vector)[0, :4] for bridge in common]
+                expected = np.mean([cosine(a, b) for a, b in zip(asked, there, strict=True)])
+            else:
+                there = common[source - 1].transform_target(vector)[0, :4]
+                expected = cosine(asked[source - 1], there)
+            assert scores[row, column] == pytest.approx(expected, abs=1e-5)
+
+
+def test_it_finds_what_is_the_same(made):
+    sets, _, _ = made
+    queries = sets[0].select(np.arange(300))
+    with Federation(HUB, sources_of(made, name="same"), fusion="cca") as federation:
+        ranking = federation.search(queries, k=1)
+        alone = federation.search(queries.select([123]), k=1)
+    assert (ranking.ids[:, 0] == queries.ids).mean() > 0.8
+    assert alone.ids[0, 0] == ranking.ids[123, 0]
+    np.testing.assert_allclose(alone.scores[0], ranking.scores[123], rtol=1e-6)
+
+
+def test_a_store_that_gives_fewer_and_one_that_fails(made):
+    sets, into, common = made
+    store = open_store("memory://cca-few?collection=d", space=TWO)
+    store.upsert(sets[1].select([0, 1]))
+    sources = [*sources_of(made, spokes=(), name="few"), Source("f", store, into[0], None)]
+    sources[1] = Source("f", store, into[0], None, common=common[0])
+    with Federation(HUB, sources, fusion="cca") as federation:
+        candidates = federation.candidates(sets[0].select([5]), depth=4)
+        found = federation.search(sets[0].select([5]), k=6)
+    assert np.isnan(candidates.common[0, 6:]).all()
+    assert np.isfinite(candidates.common[0, :6]).all()
+    assert (found.ids != "").sum() == 6
+
+
+def test_a_budget_leaves_out_what_it_leaves_out(made):
+    from isthmus.federate.budget import Budget
+
+    class First(Budget):
+        def choose(self, queries, *, spaces, k):
+            assert k == 3
+            chosen = np.ones((len(queries[0]), len(spaces)), dtype=bool)
+            chosen[0, 1:] = False
+            return chosen
+
+    sources = sources_of(made, name="budget")
+    with Federation(HUB, sources, fusion="cca", budget=First()) as federation:
+        candidates = federation.candidates(made[0][0].select([5, 6]), depth=3)
+    assert np.isfinite(candidates.common[1]).all()
+    np.testing.assert_array_equal(np.isfinite(candidates.common[0]), candidates.source == 0)
+
+
+def test_what_is_missing_or_wrong_is_named(made):
+    sets, into, common = made
+    with pytest.raises(ConfigError, match="common space for source 's1'"):
+        Federation(HUB, sources_of(made, common=False, name="no"), fusion="cca")
+    with pytest.raises(ConfigError, match="besides the hub's"):
+        Federation(HUB, sources_of(made, spokes=(), name="one"), fusion="cca")
+    store = open_store("memory://cca-wrong?collection=d", space=TWO)
+    with pytest.raises(UnsupportedOperationError, match="lands in a comparison space as common"):
+        Source("x", store, common=into[0])
+    with pytest.raises(SpaceMismatchError):
+        Source("x", store, common=common[1])
+    back = Bridge.fit(Pairs.from_ids(sets[1], sets[0]), method="cca")
+    with pytest.raises(WrongDirectionError):
+        Source("x", store, common=back)
+    other = Bridge.fit(Pairs.from_ids(sets[2], sets[1]), method="cca")
+    with pytest.raises(SpaceMismatchError):
+        Federation(HUB, [Source("x", store, into[0], common=other)], fusion="cca")
+    hub_store = open_store("memory://cca-hub?collection=d", space=HUB)
+    with pytest.raises(ParameterError, match="it holds the hub's space"):
+        Federation(HUB, [Source("h", hub_store, common=back)], fusion="cca")
+    twice = [Source("x", store, into[0], common=common[0])]
+    again = Bridge.fit(Pairs.from_ids(sets[0], sets[1].select(np.arange(200))), method="cca")
+    twice.append(Source("y", store, common=again))
+    with pytest.raises(ParameterError, match="one common bridge for all sources"):
+        Federation(HUB, twice, fusion="cca")
+
+
+def test_candidates_of_another_method_and_bad_parameters(two_sources):
+    with pytest.raises(ParameterError, match="compared in the common space"):
+        Cca().score(two_sources)
+    with pytest.raises(ParameterError, match="directions"):
+        Cca(directions=0)
+
+
+def test_it_is_read_from_a_file(tmp_path, made):
+    sets, into, common = made
+    for place, vectors in enumerate(sets[:2]):
+        url = f"sqlite:///{tmp_path}/{place}.db?collection=d"
+        with open_store(url, space=vectors.space) as store:
+            store.upsert(vectors)
+    into[0].save(tmp_path / "into")
+    common[0].save(tmp_path / "common")
+    text = (
+        'hub = "a"\nfusion = "cca"\n'
+        '[[stores]]\nname = "a"\nurl = "sqlite:///0.db?collection=d"\n'
+        '[[stores]]\nname = "b"\nurl = "sqlite:///1.db?collection=d"\n'
+        'bridge_to = "into"\nbridge_common = "common"\n'
+    )
+    (tmp_path / "f.toml").write_text(text)
+    with Federation.load(tmp_path / "f.toml") as federation:
+        ranking = federation.search(sets[0].select([7]), k=2)
+    assert set(ranking.ids[0]) == {"d7"}
+    (tmp_path / "g.toml").write_text(text.replace("hub = ", 'hub = "b"#', 1))
+    with pytest.raises(ConfigError, match="needs no bridges"):
+        read(tmp_path / "g.toml")
