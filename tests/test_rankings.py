@@ -14,7 +14,7 @@ from isthmus.errors import (
     UnknownFormatError,
     WriteFailedError,
 )
-from isthmus.rankings import Hit, Ranking
+from isthmus.rankings import Hit, Outage, Ranking
 
 NAN = float("nan")
 
@@ -158,3 +158,65 @@ def test_the_repr_is_one_line(ranking):
     assert repr(ranking) == "Ranking(2 queries x 2, stores 'a', 'b')"
     many = Ranking.concatenate([ranking] * 1_000)
     assert repr(many) == "Ranking(2,000 queries x 2, stores 'a', 'b')"
+
+
+# --- what is kept besides ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def evidence(ranking):
+    """The same, with a second place of a hit, similarities in two spaces and a store missing."""
+    return replace(
+        ranking,
+        outages=(Outage("c", "no answer in 30 s", "timeout", 1, 30.0, 2),),
+        also={(0, 1): (("c", "x1"), ("d", "y1"))},
+        similarities=np.float32([[[0.75, 0.25], [0.2, NAN]], [[0.125, NAN], [0.3, NAN]]]),
+        space_names=("one", "two"),
+        skipped=np.array([[False, True], [False, False]]),
+        source_names=("a", "b"),
+    )
+
+
+def test_hits_hold_their_evidence(evidence):
+    first, second = evidence.hits(0)
+    assert (first.also, first.similarities) == ((), {"one": 0.75, "two": 0.125})
+    assert second.also == (("c", "x1"), ("d", "y1"))
+    assert not evidence.complete
+    assert repr(evidence) == "Ranking(2 queries x 2, stores 'a', 'b', without 'c')"
+
+
+def test_evidence_is_written_to_jsonl_only(evidence, ranking, tmp_path):
+    evidence.save(tmp_path / "e.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "e.jsonl").read_text().splitlines()]
+    assert lines[0]["similarities"] == {"one": 0.75, "two": 0.125}
+    assert "also" not in lines[0]
+    assert lines[1]["similarities"] == {"one": 0.25, "two": None}
+    assert lines[1]["also"] == [{"store": "c", "id": "x1"}, {"store": "d", "id": "y1"}]
+    for one, name in ((evidence, "e.csv"), (ranking, "r.csv")):
+        one.save(tmp_path / name)
+    assert (tmp_path / "e.csv").read_bytes() == (tmp_path / "r.csv").read_bytes()
+
+
+def test_evidence_of_batches_is_joined(evidence, ranking):
+    both = Ranking.concatenate([evidence, evidence])
+    each = [repr(evidence.hits(row)) for row in (0, 1)]  # repr: NaN differs from itself
+    assert [repr(both.hits(row)) for row in range(4)] == each * 2
+    assert both.outages == (Outage("c", "no answer in 30 s", "timeout", 2, 60.0, 4),)
+    assert both.skipped.shape == (4, 2)
+    mixed = Ranking.concatenate([ranking, evidence])
+    assert (mixed.similarities, mixed.skipped) == (None, None)
+    assert mixed.also == {(2, 1): evidence.also[0, 1]}
+    assert mixed.outages == evidence.outages
+
+
+def test_outages_of_another_kind_stay_apart(ranking):
+    kinds = ("error", "timeout", "error")
+    outages = [Outage("c", kind, kind, 1, 0.5, 1) for kind in kinds]
+    joined = Ranking.concatenate([replace(ranking, outages=(one,)) for one in outages])
+    assert [(one.kind, one.attempts) for one in joined.outages] == [("error", 2), ("timeout", 1)]
+
+
+@pytest.mark.parametrize("name", ["similarities", "skipped"])
+def test_evidence_of_another_shape_is_refused(evidence, name):
+    with pytest.raises(CountMismatchError, match=f"{name} of shape"):
+        replace(evidence, **{name: getattr(evidence, name)[:1]})

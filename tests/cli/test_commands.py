@@ -467,6 +467,81 @@ def test_search_shows_answers_and_gives_them_as_json(cli, federation, files):
     assert {hit["store"] for hit in best} == {"one", "two"}
 
 
+@pytest.fixture
+def failing(monkeypatch):
+    """Let the store with the half of the documents that is called ``two`` fail."""
+    from isthmus.stores.sqlite import SqliteStore
+
+    whole = SqliteStore.search
+
+    def search(self, queries, **asked):
+        if "two.db" in self.url:
+            raise ConnectionError("no route to host")
+        return whole(self, queries, **asked)
+
+    monkeypatch.setattr(SqliteStore, "search", search)
+    monkeypatch.setattr("isthmus.federate.patience.FIRST_PAUSE", 0.0)
+
+
+@pytest.mark.usefixtures("failing")
+def test_search_answers_without_a_store_that_fails_and_says_so(cli, federation, files, tmp_path):
+    asked = ("search", federation, "--query-vectors", files.queries, "--k", 2)
+    ran = cli(*asked, "--out", tmp_path / "run.trec")
+    assert ran.code == 0
+    note = "note: store 'two' (error): ConnectionError: no route to host; the answers to 20 of 20"
+    assert ran.err.splitlines()[0].startswith(note)
+    told = cli(*asked, "--json")
+    assert told.envelope["warnings"][0].startswith(note.removeprefix("note: "))
+    assert not told.result["complete"]
+    (outage,) = told.result["outages"]
+    assert outage.pop("seconds") >= 0
+    assert outage == {
+        "store": "two",
+        "reason": "ConnectionError: no route to host",
+        "kind": "error",
+        "attempts": 3,
+        "queries": 20,
+    }
+    assert {hit["store"] for one in told.result["answers"] for hit in one["hits"]} == {"one"}
+
+
+@pytest.mark.usefixtures("failing")
+def test_search_fails_when_every_store_is_required(cli, federation, files):
+    asked = ("search", federation, "--query-vectors", files.queries, "--json")
+    for more in (("--require-all",), ()):
+        ran = cli(*asked, *more)
+        assert (ran.code, ran.error["kind"]) == (60, "StoreError")
+        assert ran.error["got"].startswith("store 'two' (error): ConnectionError: no route to")
+        federation.write_text("require_all = true\n" + federation.read_text())
+
+
+def test_search_explains(cli, federation, files):
+    asked = ("search", federation, "--query-vectors", files.queries, "--k", 2, "--explain")
+    head = next(line for line in cli(*asked).out.splitlines() if "native" in line)
+    assert head.split() == ["rank", "id", "store", "score", "native", "mapped", "one", "two"]
+    told = cli(*asked, "--json").result
+    assert told["complete"] is True
+    assert (told["outages"], told["skipped"]) == ([], None)
+    for hit in told["answers"][0]["hits"]:
+        assert hit["similarities"][hit["store"]] == hit["native_score"]
+        assert set(hit["similarities"]) == {"one", "two"}
+
+
+def test_search_says_what_a_budget_skipped(cli, federation, files, monkeypatch):
+    from isthmus.federate.adaptive import Adaptive
+
+    def half(_, queries, *, spaces, **__):
+        chosen = np.ones((len(queries[0]), len(spaces)), dtype=bool)
+        chosen[::2, 1] = False
+        return chosen
+
+    monkeypatch.setattr(Adaptive, "choose", half)
+    federation.write_text('budget = "adaptive"\n' + federation.read_text())
+    told = cli("search", federation, "--query-vectors", files.queries, "--json")
+    assert told.result["skipped"] == 0.25
+    assert told.envelope["warnings"][0] == "the budget left out 25% of the searches of stores"
+
+
 def test_search_refuses(cli, federation, files, tmp_path: Path, monkeypatch):
     asked = ("search", federation, "--query-vectors", files.queries)
     with monkeypatch.context() as before:

@@ -9,6 +9,7 @@ from isthmus import bridge as bridge_room
 from isthmus.errors import (
     ArtifactError,
     ConfigError,
+    CorruptStoreError,
     FileError,
     InputError,
     MissingCollectionError,
@@ -16,6 +17,7 @@ from isthmus.errors import (
     UnknownNameError,
 )
 from isthmus.federate import Federation, config
+from isthmus.federate.config import read
 from isthmus.federate.fusion import Score
 from isthmus.stores import registry
 
@@ -258,3 +260,103 @@ def test_a_bridge_that_cannot_be_read(write, tmp_path, doubles, name):
 def test_a_url_that_is_none(write, url):
     with pytest.raises(InputError, match="a store URL such as"):
         config.read(write(TWO.replace("double:///one.db?collection=docs", url)))
+
+
+# --- stores that fail ----------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("world")
+def test_patience_is_read_from_the_file(write):
+    usual = Federation.load(write(TWO))
+    assert (usual.timeout, usual.retries, usual.require_all) == (30.0, 2, False)
+    assert (usual.budget, usual.calibration) == ("uniform", None)
+    lines = 'timeout = 2.5\nretries = 0\nrequire_all = true\ndedup = "vector"\n'
+    text = lines + "dedup_similarity = 0.8\n" + TWO + "timeout = 7\n"  # of the last store
+    asked = Federation.load(write(text))
+    assert (asked.timeout, asked.retries, asked.require_all) == (2.5, 0, True)
+    assert (asked.dedup, asked.dedup_similarity) == ("vector", 0.8)
+    assert [source.timeout for source in asked.sources] == [None, 7.0]
+    assert Federation.load(write('timeout = "none"\n' + TWO)).timeout is None
+    changed = Federation.load(write(text), require_all=False, seed=3)
+    assert (changed.require_all, changed.seed, changed.retries) == (False, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("timeout = 0", "timeout"),
+        ("timeout = nan", "timeout"),
+        ('timeout = "never"', "timeout"),
+        ("retries = -1", "retries"),
+        ("require_all = 1", "require_all"),
+        ("dedup_similarity = 2", "dedup_similarity"),
+        ('calibration = ""', "calibration"),
+    ],
+)
+def test_patience_is_checked(write, line, message):
+    with pytest.raises(ConfigError, match=f"got {message}"):
+        read(write(line + "\n" + TWO))
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize("field", ["budget", "calibration"])
+def test_a_budget_and_a_calibration_are_files(write, field):
+    with pytest.raises(FileError):
+        Federation.load(write(f'{field} = "none.safetensors"\n' + TWO))
+
+
+@pytest.mark.usefixtures("world")
+@pytest.mark.parametrize("dead", ["one", "two"])
+def test_a_store_that_is_out_of_reach_takes_part_as_one_that_fails(
+    write, queries, dead, monkeypatch
+):
+    whole = Federation.load(write(TWO)).search(queries)
+    reach, down = registry.open_store, [True]
+
+    def open_store(url):
+        if dead in url and down:
+            raise ConnectionError("no route to host")
+        return reach(url)
+
+    monkeypatch.setattr(registry, "open_store", open_store)
+    federation = Federation.load(write(TWO), retries=0)
+    ranking = federation.search(queries)
+    (outage,) = ranking.outages
+    assert (outage.store, outage.reason) == (dead, "ConnectionError: no route to host")
+    assert dead not in ranking.stores
+    with pytest.raises(ConnectionError):
+        Federation.load(write(TWO), require_all=True)
+    down.clear()
+    again = federation.search(queries)
+    assert again.complete
+    np.testing.assert_array_equal(again.ids, whole.ids)
+    federation.close()
+
+
+@pytest.mark.usefixtures("world")
+def test_a_store_that_is_damaged_or_holds_who_knows_what_is_raised(write, monkeypatch):
+    def open_store(url):
+        if "two" in url:
+            raise error
+        return reach(url)
+
+    reach = registry.open_store
+    monkeypatch.setattr(registry, "open_store", open_store)
+    error = CorruptStoreError(expected="a store", got="noise", do="restore it")
+    with pytest.raises(CorruptStoreError):
+        Federation.load(write(TWO))
+    error = ConnectionError("no route to host")
+    without = "\n".join(line for line in TWO.splitlines() if "bridge" not in line)
+    with pytest.raises(ConnectionError):
+        Federation.load(write('fusion = "rrf"\n' + without))
+
+
+@pytest.mark.usefixtures("world")
+def test_the_hub_is_out_of_reach_and_no_bridge_names_its_space(write, monkeypatch):
+    def open_store(url):
+        raise ConnectionError(url)
+
+    monkeypatch.setattr(registry, "open_store", open_store)
+    lonely = TWO.split("[[stores]]")
+    with pytest.raises(ConnectionError):
+        Federation.load(write("[[stores]]".join(lonely[:2])))

@@ -348,6 +348,29 @@ def test_a_bridge_from_another_hub_is_refused(stores, doubles):
         Federation(doubles.HUB, [Source("b", stores[1], None, to_hub)])
 
 
+def test_bridges_in_a_circle_are_refused(stores, doubles):
+    """Each spoke is joined with the other one, and none with the hub."""
+    b_to_c, c_to_b = doubles.bridges(doubles.SPOKE, doubles.THIRD)
+    circle = [
+        Source("a", stores[0]),
+        Source("b", stores[1], c_to_b, b_to_c),
+        Source("c", stores[2], b_to_c, c_to_b),
+    ]
+    message = r"from the hub's space, hub-model .*'b'; got one from the space of source 'c'"
+    with pytest.raises(SpaceMismatchError, match=message):
+        Federation(doubles.HUB, circle)
+    back_only = [circle[0], replace(circle[1], to_store=None), circle[2]]
+    with pytest.raises(SpaceMismatchError, match=r"to the hub's space.* got one to the space of"):
+        Federation(doubles.HUB, back_only)
+
+
+def test_a_hub_that_no_bridge_leads_to_is_refused(sources, doubles):
+    with pytest.raises(SpaceMismatchError, match=r"from the hub's space, third-model"):
+        Federation(doubles.THIRD, sources)
+    with pytest.raises(ConfigError, match=r"a bridge hub to store for source 'a'"):
+        Federation(doubles.THIRD, sources[:1])
+
+
 def test_a_bridge_for_a_store_of_the_hubs_space_is_refused(stores, doubles):
     eye = doubles.Bridge(doubles.HUB, doubles.HUB, np.eye(4, dtype=np.float32))
     with pytest.raises(ParameterError, match=r"no bridges for source 'a'"):

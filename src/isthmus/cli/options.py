@@ -12,6 +12,7 @@ __all__ = [
     "BridgeFolder",
     "Coverage",
     "EveryCandidate",
+    "Explain",
     "FederationFile",
     "HubQueries",
     "Json",
@@ -30,6 +31,7 @@ __all__ = [
     "Queries",
     "Quiet",
     "Require",
+    "RequireAll",
     "RequireLinked",
     "Resume",
     "RunOut",
@@ -250,6 +252,15 @@ HubQueries = Annotated[
     ),
 ]
 Answers = Annotated[int, typer.Option("--k", metavar="K", help="Answers per query.")]
+RequireAll = Annotated[
+    bool,
+    typer.Option(
+        "--require-all", help="Fail when a store fails. Default: answer without it, and say so."
+    ),
+]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Also give the similarity of every hit in every space.")
+]
 RunOut = Annotated[
     Path | None,
     typer.Option(

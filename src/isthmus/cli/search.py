@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from isthmus.cli.options import Answers, FederationFile, HubQueries, Json, Quiet, RunOut, Seed
+from isthmus.cli.options import (
+    Answers,
+    Explain,
+    FederationFile,
+    HubQueries,
+    Json,
+    Quiet,
+    RequireAll,
+    RunOut,
+    Seed,
+)
 from isthmus.cli.output import Output, grid
 from isthmus.cli.tables import say_number
 
@@ -24,6 +34,8 @@ def search(
     query_vectors: HubQueries,
     k: Answers = 10,
     out: RunOut = None,
+    explain: Explain = False,
+    require_all: RequireAll = False,
     as_json: Json = False,
     quiet: Quiet = False,
     seed: Seed = 0,
@@ -31,11 +43,12 @@ def search(
     """Search several stores as one.
 
     Queries are in the space of the federation's hub; bridges carry them to the other stores and the
-    answers back. Without --out, --json holds all answers. Nothing in it is random: --seed changes
-    nothing.
+    answers back. Without --out, --json holds all answers. A store that fails is left out and named:
+    the exit code stays 0 unless --require-all is given or every store fails. --seed is that of the
+    pauses between attempts; no answer depends on it.
     """
-    del seed
     import time
+    from dataclasses import asdict
 
     from isthmus._files import check_file_writable
     from isthmus.federate import Federation
@@ -50,13 +63,22 @@ def search(
         check_file_writable(out)
     queries = open_vectors(query_vectors)
     start = time.perf_counter()
-    with Federation.load(federation) as opened:
-        ranking = run_search(opened, queries, k=k, track=output.track)
+    changes = {"require_all": True} if require_all else {}
+    with Federation.load(federation, seed=seed, **changes) as opened:
+        ranking = run_search(opened, queries, k=k, explain=explain, track=output.track)
         seconds = time.perf_counter() - start
-        listed = ranking if out is not None and out.suffix in {".trec", ".run"} else None
-        for note in search_notes(opened, queries, listed):
+        run = out is not None and out.suffix in {".trec", ".run"}
+        for note in search_notes(opened, queries, ranking, lists_once=run):
             output.warn(note)
-    result = {"path": out, "queries": len(ranking), "k": k, "seconds": seconds}
+    result = {
+        "path": out,
+        "queries": len(ranking),
+        "k": k,
+        "seconds": seconds,
+        "complete": ranking.complete,
+        "outages": [asdict(outage) for outage in ranking.outages],
+        "skipped": None if ranking.skipped is None else float(ranking.skipped.mean()),
+    }
     if out is None:
         _show(ranking, output)
         output.done({**result, "answers": _answers(ranking)})
@@ -89,8 +111,9 @@ def _table(ranking: Ranking, row: int) -> Table:
             say_number(hit.score, digits=4),
             say_number(hit.native_score, digits=4),
             say_number(hit.mapped_score, digits=4),
+            *(say_number(value, digits=4) for value in hit.similarities.values()),
         ]
         for hit in hits
     ]
-    names = ["rank", "id", "store", "score", "native", "mapped"]
+    names = ["rank", "id", "store", "score", "native", "mapped", *ranking.space_names]
     return grid(names, rows, title=f"query {ranking.query_ids[row]}")

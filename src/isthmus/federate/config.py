@@ -19,19 +19,25 @@ from __future__ import annotations
 
 import contextlib
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from isthmus.errors import ConfigError, IsthmusError, MissingFileError
+from isthmus.federate.merging import DEDUP_SIMILARITY
+from isthmus.federate.patience import RETRIES, TIMEOUT_SECONDS, may_pass
 from isthmus.federate.source import Source
+from isthmus.federate.unopened import UnopenedStore
 from isthmus.spaces import Space
 
 if TYPE_CHECKING:
     from isthmus.bridge import Bridge
+    from isthmus.federate.budget import Budget
+    from isthmus.federate.calibration import ScoreCalibration
     from isthmus.federate.hub import Federation
+    from isthmus.stores import Store
 
     F = TypeVar("F", bound=Federation)
 
@@ -52,6 +58,9 @@ class StoreConfig(_Strict):
     bridge_common: str | None = Field(
         None, min_length=1, description="Folder: hub's and store's to a common space, for cca."
     )
+    timeout: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="Seconds, in place of the federation's."
+    )
 
 
 class FederationConfig(_Strict):
@@ -65,9 +74,21 @@ class FederationConfig(_Strict):
     fusion: str = Field("score", description="Fusion method.")
     weight: float | None = Field(None, ge=0, le=1, description="Share of the native similarity.")
     depth: int | None = Field(None, ge=1, description="Candidates from each store.")
-    dedup: str = Field("none", description="none, or id: the same id is one document.")
+    dedup: str = Field("none", description="none; id or vector: what makes two hits one document.")
+    dedup_similarity: float = Field(
+        DEDUP_SIMILARITY, ge=0, le=1, description="Cosine and lead from which on vectors agree."
+    )
     remember: int = Field(
         16_384, ge=0, le=2**24, description="Mapped candidates kept per source and space."
+    )
+    timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["none"] = Field(
+        TIMEOUT_SECONDS, description="Seconds for one search of one store; none waits."
+    )
+    retries: int = Field(RETRIES, ge=0, le=100, description="Further attempts after an error.")
+    require_all: bool = Field(default=False, description="A store that fails ends the search.")
+    budget: str = Field("uniform", description="uniform, adaptive, or the file of a budget.")
+    calibration: str | None = Field(
+        None, min_length=1, description="File of a calibration of scores."
     )
 
     @model_validator(mode="after")
@@ -167,48 +188,89 @@ def _explain(fault: dict[str, Any]) -> str:
     return f"{place}: {said}" if place else said
 
 
-def load(path: Path, kind: type[F]) -> F:
+def load(path: Path, kind: type[F], changes: Mapping[str, Any]) -> F:
     """Open the stores and bridges of a federation's file, and make the federation.
+
+    A store that cannot be reached now takes part as one that fails, unless all are required or
+    nothing else says which space it holds: each search tries to open it.
 
     Parameters
     ----------
     path : Path
     kind : type
         `Federation` or a subclass.
+    changes : mapping
+        Fields of the federation in place of what the file says.
 
     Raises
     ------
     MissingFileError, ConfigError
         And whatever the stores and bridges raise; stores already opened are closed again.
     """
-    from isthmus.stores.registry import open_store, resolve_url
+    from isthmus.stores import registry
 
     config = read(path)
-    bridges = _Bridges(path.parent)
+    loaded = _Bridges(path.parent)
+    options = {
+        "fusion": config.fusion,
+        "weight": config.weight,
+        "depth": config.depth,
+        "dedup": config.dedup,
+        "dedup_similarity": config.dedup_similarity,
+        "remember": config.remember,
+        "timeout": None if config.timeout == "none" else config.timeout,
+        "retries": config.retries,
+        "require_all": config.require_all,
+        "budget": _budget(config.budget, path.parent),
+        "calibration": _calibration(config.calibration, path.parent),
+        **changes,
+    }
+    bridges = [(loaded.load(one.bridge_to), loaded.load(one.bridge_from)) for one in config.stores]
     with contextlib.ExitStack() as opened:
         sources = []
-        for one in config.stores:
-            store = opened.enter_context(open_store(resolve_url(one.url, path.parent)))
+        for one, (to_store, to_hub) in zip(config.stores, bridges, strict=True):
+            space = None if options["require_all"] else _promised(config, one, bridges)
+            store = opened.enter_context(_open(registry.resolve_url(one.url, path.parent), space))
+            common = loaded.load(one.bridge_common)
             sources.append(
-                Source(
-                    one.name,
-                    store,
-                    bridges.load(one.bridge_to),
-                    bridges.load(one.bridge_from),
-                    common=bridges.load(one.bridge_common),
-                )
+                Source(one.name, store, to_store, to_hub, timeout=one.timeout, common=common)
             )
-        federation = kind(
-            _hub_space(config, sources, path.parent),
-            sources,
-            fusion=config.fusion,
-            weight=config.weight,
-            depth=config.depth,
-            dedup=config.dedup,  # type: ignore[arg-type]  # checked by the federation
-            remember=config.remember,
-        )
+        federation = kind(_hub_space(config, sources, path.parent), sources, **options)
         opened.pop_all()
     return federation
+
+
+def _open(url: str, space: Space | None) -> Store:
+    """Open a store; one that is out of reach for now only where we know what it holds."""
+    from isthmus.stores import registry
+
+    try:
+        return registry.open_store(url)
+    except Exception as error:
+        if space is None or not may_pass(error):
+            raise
+        return UnopenedStore(url, space)
+
+
+def _promised(
+    config: FederationConfig,
+    store: StoreConfig,
+    bridges: Sequence[tuple[Bridge | None, Bridge | None]],
+) -> Space | None:
+    """Return the space of a store by its own bridges, or, of the hub, by those of the others."""
+    to_store, to_hub = bridges[config.stores.index(store)]
+    if to_store is not None:
+        return to_store.target
+    if to_hub is not None:
+        return to_hub.source
+    if store.name != config.hub:
+        return None
+    for other_to, other_from in bridges:
+        if other_to is not None:
+            return other_to.source
+        if other_from is not None:
+            return other_from.target
+    return None
 
 
 class _Bridges:
@@ -238,6 +300,22 @@ class _Bridges:
         if path not in self._by_folder:
             self._by_folder[path] = self._by_hash.setdefault(bridge.hash, bridge)
         return self._by_folder[path]
+
+
+def _budget(given: str, base: Path) -> str | Budget:
+    if given in ("uniform", "adaptive"):
+        return given
+    from isthmus.federate.adaptive import Adaptive
+
+    return Adaptive.from_file(base / given)
+
+
+def _calibration(given: str | None, base: Path) -> ScoreCalibration | None:
+    if given is None:
+        return None
+    from isthmus.federate.calibration import ScoreCalibration
+
+    return ScoreCalibration.from_file(base / given)
 
 
 def _hub_space(config: FederationConfig, sources: Sequence[Source], base: Path) -> Space:

@@ -28,7 +28,7 @@ from isthmus.federate.common import join_spaces
 from isthmus.federate.fusion import Fusion
 from isthmus.federate.gather import Count, run
 from isthmus.federate.memory import CarriedRows
-from isthmus.federate.merging import keep_best, merged_places, order
+from isthmus.federate.merging import DEDUP_SIMILARITY, keep_best, merged_places, order
 from isthmus.federate.patience import RETRIES, TIMEOUT_SECONDS, Clock, Patience, Problem
 from isthmus.federate.pool import Pool
 from isthmus.federate.source import Source
@@ -51,8 +51,6 @@ COUNT_FROM = 1_000
 REMEMBER = 16_384
 """Candidates per source and space that stay in memory."""
 
-DEDUP_SIMILARITY = 0.9
-
 Dedup = Literal["none", "id", "vector"]
 
 
@@ -61,6 +59,9 @@ class Calibration(Protocol):
 
     def probability(self, scores: FloatArray, source: IntArray, /) -> FloatArray:
         """Return probabilities (m, w) for scores (m, w), whose columns come from source (w,)."""
+
+    def check(self, names: Sequence[str], /) -> None:
+        """Refuse sources of other names than it was made for."""
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,9 @@ class Federation:
         vectors agree, see docs/federation.md. The better candidate is shown, and names the others.
         ``none``: stores number their documents independently.
     dedup_similarity : float in [0, 1], default 0.9
-        For ``vector``: cosine in the hub's space from which on candidates of stores with different
-        spaces may be one document; stores with one space are compared there, bit by bit but for
-        rounding. Measured in docs/federation.md.
+        For ``vector``: cosine and lead in the hub's space from which on candidates of stores with
+        different spaces are one document (`isthmus.federate.merging`); stores with one space are
+        compared there, and copies are equal but for rounding. Measured in docs/federation.md.
     remember : int, default 16,384
         Candidates per source that stay in memory in each other space, so that a document which
         later queries find is not mapped again: at most 75 MB for 384 and 768 dimensions. A document
@@ -163,6 +164,8 @@ class Federation:
         self._set("_names", np.array([source.name for source in sources]))
         self._set("_fingerprints", np.array(fingerprints))
         check_metrics(spokes, self.method)
+        if self.calibration is not None:
+            self.calibration.check(self._names.tolist())
         wanted = set(self.method.spaces(len(spokes)))
         for row, spoke in enumerate(spokes[1:], start=1):
             back = bool(wanted - {row}) or self.dedup == "vector"
@@ -191,8 +194,14 @@ class Federation:
         return tuple(spoke.space for spoke in self.spokes)
 
     @classmethod
-    def load(cls, path: Path | str) -> Self:
+    def load(cls, path: Path | str, **changes: Any) -> Self:
         """Open the stores and bridges that a federation's file names; see docs/federation.md.
+
+        Parameters
+        ----------
+        path : Path or str
+        **changes
+            Parameters of the federation in place of what the file says.
 
         Raises
         ------
@@ -201,7 +210,7 @@ class Federation:
         """
         from isthmus.federate.config import load
 
-        return load(Path(path), cls)
+        return load(Path(path), cls, changes)
 
     def search(
         self,

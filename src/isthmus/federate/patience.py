@@ -28,7 +28,7 @@ from isthmus.federate.breaker import Breaker
 from isthmus.federate.source import UnusableAnswerError
 from isthmus.rankings import Outage, OutageKind
 
-__all__ = ["RETRIES", "TIMEOUT_SECONDS", "Clock", "Patience", "Problem"]
+__all__ = ["RETRIES", "TIMEOUT_SECONDS", "Clock", "Patience", "Problem", "may_pass"]
 
 TIMEOUT_SECONDS = 30.0
 RETRIES = 2
@@ -143,7 +143,7 @@ class Patience:
                     raise
                 pause = FIRST_PAUSE * 2 ** (attempts - 1) * (0.5 + 0.5 * self._random.random())
                 in_time = self.clock.now() + pause < deadline
-                if attempts > self._retries or not _passes(error) or not in_time:
+                if attempts > self._retries or not may_pass(error) or not in_time:
                     kind: OutageKind = (
                         "garbage" if isinstance(error, UnusableAnswerError) else "error"
                     )
@@ -212,7 +212,7 @@ def _is_of_the_caller(error: Exception) -> bool:
     return isinstance(error, (*kinds, MemoryError)) and not isinstance(error, StoreError)
 
 
-def _passes(error: Exception) -> bool:
+def may_pass(error: Exception) -> bool:
     """Say whether another attempt may succeed.
 
     Busy stores, timeouts and connections; a plain `StoreError`, which says nothing closer; and

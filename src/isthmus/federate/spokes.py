@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isthmus._types import FloatArray
-from isthmus.errors import ConfigError, InvalidVectorsError, ParameterError
+from isthmus.errors import (
+    ConfigError,
+    InvalidVectorsError,
+    ParameterError,
+    SpaceMismatchError,
+)
 from isthmus.federate.source import Source, check_bridge
 
 if TYPE_CHECKING:
@@ -82,6 +87,7 @@ def make_spokes(hub: Space, sources: Sequence[Source]) -> tuple[Spoke, ...]:
     spokes = {hub.fingerprint: Spoke(hub, "hub")}
     for source in sources:
         space, into, back = source.store.space, source.to_store, source.to_hub
+        _check_not_another(source, hub, sources)
         if into is not None:
             check_bridge(into, source=hub, name=f"to_store of source {source.name!r}")
         if back is not None:
@@ -102,6 +108,26 @@ def make_spokes(hub: Space, sources: Sequence[Source]) -> tuple[Spoke, ...]:
             back=_same(known.back, back, source),
         )
     return tuple(spokes.values())
+
+
+def _check_not_another(source: Source, hub: Space, sources: Sequence[Source]) -> None:
+    """Refuse a bridge between two spokes: no route leads over another store, in a circle or not."""
+    for bridge, end, direction in (
+        (source.to_store, "source", "from"),
+        (source.to_hub, "target", "to"),
+    ):
+        other_end = None if bridge is None else getattr(bridge, end).fingerprint
+        if other_end in (None, hub.fingerprint, source.store.space.fingerprint):
+            continue
+        for other in sources:
+            if other.store.space.fingerprint == other_end:
+                raise SpaceMismatchError(
+                    expected=f"a bridge {direction} the hub's space, {hub}, for source "
+                    f"{source.name!r}",
+                    got=f"one {direction} the space of source {other.name!r}: stores are joined "
+                    "with the hub, not with each other",
+                    do="fit a bridge between the hub's space and this store's, each way",
+                )
 
 
 def _same(known: Bridge | None, new: Bridge | None, source: Source) -> Bridge | None:

@@ -26,6 +26,7 @@ def search(
     *,
     k: int = 10,
     depth: int | None = None,
+    explain: bool = False,
     track: Track[VectorSet] = silent,
 ) -> Ranking:
     """Return the k best documents of a federation for each query.
@@ -40,13 +41,16 @@ def search(
         Answers per query, at least 1.
     depth : int, optional
         Candidates from each store; default: that of the federation, see `Federation`.
+    explain : bool, default False
+        Whether to keep the similarity of every hit in every space.
     track : Track, default silent
         One step per block of queries, as many as the federation searches at a time.
 
     Returns
     -------
     Ranking
-        Each hit with its store, native, mapped and canonical score.
+        Each hit with its store, native, mapped and canonical score. Stores that failed are left out
+        and listed under ``outages``.
 
     Raises
     ------
@@ -58,7 +62,9 @@ def search(
 
     def ask(opened: Federation) -> Ranking:
         batches = track(asked.iter_batches(QUERY_BLOCK), "searching", steps)
-        return Ranking.concatenate([opened.search(one, k=k, depth=depth) for one in batches])
+        return Ranking.concatenate(
+            [opened.search(one, k=k, depth=depth, explain=explain) for one in batches]
+        )
 
     if isinstance(federation, Federation):
         return ask(federation)
@@ -67,7 +73,11 @@ def search(
 
 
 def search_notes(
-    federation: Federation, queries: VectorSet, ranking: Ranking | None = None
+    federation: Federation,
+    queries: VectorSet,
+    ranking: Ranking | None = None,
+    *,
+    lists_once: bool = False,
 ) -> Iterator[str]:
     """Say what should be known before the answers of a federation are believed.
 
@@ -77,14 +87,19 @@ def search_notes(
     queries : VectorSet
         In the hub's space.
     ranking : Ranking, optional
-        Looked at for ids that come from two stores, which a TREC run would list twice.
+        Looked at for stores that are missing in it, and for ids that come from two stores.
+    lists_once : bool, default False
+        Whether it is to be a list in which an id should stand once: a TREC run.
 
     Yields
     ------
     str
-        Bridges whose verdict says not to rely on them; queries of another kind than the pairs that
-        a bridge was fitted on, or outside its scope; ids that come twice.
+        Stores that failed, and how many searches the budget saved; bridges whose verdict says not
+        to rely on them; queries of another kind than the pairs that a bridge was fitted on, or
+        outside its scope; ids that come twice.
     """
+    if ranking is not None:
+        yield from _missing(ranking)
     for spoke in federation.spokes[1:]:
         for field, bridge in (("bridge_to", spoke.into), ("bridge_from", spoke.back)):
             if bridge is not None and bridge.verdict.status not in RELIABLE:
@@ -95,13 +110,20 @@ def search_notes(
         if spoke.into is not None:
             for note in scope_notes("queries", spoke.into.examine(queries)):
                 yield f"bridge_to of store {spoke.name!r}: {note}"
-    twice = 0 if ranking is None else _with_repeated_ids(ranking)
+    twice = _with_repeated_ids(ranking) if ranking is not None and lists_once else 0
     if twice:
         yield (
             f"the same id comes from two stores in the answers to {twice:,} of {len(queries):,} "
             'queries, and stands twice in a TREC run: where it is one document, write dedup = "id" '
             "in the federation's file"
         )
+
+
+def _missing(ranking: Ranking) -> Iterator[str]:
+    for outage in ranking.outages:
+        yield (f"{outage}; the answers to {outage.queries:,} of {len(ranking):,} queries lack it")
+    if ranking.skipped is not None:
+        yield (f"the budget left out {ranking.skipped.mean():.0%} of the searches of stores")
 
 
 def _with_repeated_ids(ranking: Ranking) -> int:

@@ -1,0 +1,187 @@
+"""What a ranking keeps besides: similarities in every space, what a budget skipped, calibration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from isthmus.errors import ConfigError, CountMismatchError, StoreError, UnknownNameError
+from isthmus.federate import Federation, Source, hub
+from isthmus.federate.budget import Budget
+from isthmus.rankings import Ranking
+
+FIELDS = ("ids", "scores", "stores", "spaces", "native_scores", "mapped_scores")
+
+
+@pytest.fixture
+def three(stores, doubles):
+    return [
+        Source("a", stores[0]),
+        Source("b", stores[1], *doubles.bridges(doubles.HUB, doubles.SPOKE)),
+        Source("c", stores[2], *doubles.bridges(doubles.HUB, doubles.THIRD, seed=1)),
+    ]
+
+
+@pytest.mark.parametrize("fusion", ["score", "agg", "rrf", "combmnz", "one_directional"])
+def test_explaining_changes_no_answer_and_names_every_space(three, queries, doubles, fusion):
+    federation = Federation(doubles.HUB, three, fusion=fusion)
+    plain = federation.search(queries, k=7)
+    explained = federation.search(queries, k=7, explain=True)
+    for name in FIELDS:
+        np.testing.assert_array_equal(getattr(plain, name), getattr(explained, name))
+    assert plain.similarities is None
+    assert plain.hits(0)[0].similarities == {}
+    assert explained.similarities.shape == (3, 9, 7)
+    assert explained.space_names == ("hub-model", "spoke-model", "third-model")
+    for hit in explained.hits(4):
+        model = {"a": "hub-model", "b": "spoke-model", "c": "third-model"}[hit.store]
+        assert hit.similarities[model] == hit.native_score
+        assert np.isfinite(list(hit.similarities.values())).all()
+
+
+def test_the_score_is_the_mean_of_what_is_explained(three, queries, doubles):
+    ranking = Federation(doubles.HUB, three).search(queries, k=7, explain=True)
+    np.testing.assert_allclose(ranking.scores, ranking.similarities.mean(axis=0), atol=1e-6)
+
+
+def test_absent_hits_have_no_similarities(three, queries, doubles):
+    ranking = Federation(doubles.HUB, three).search(queries, k=100, explain=True)
+    assert np.isnan(ranking.similarities[:, :, 75:]).all()
+    assert np.isfinite(ranking.similarities[:, :, :75]).all()
+
+
+def test_two_spaces_of_one_model_are_told_apart(doubles, stores, queries):
+    twin = replace(doubles.HUB, revision="2")
+    other = doubles.Store("b", twin, stores[0].vectors)
+    sources = [Source("a", stores[0]), Source("b", other, *doubles.bridges(doubles.HUB, twin))]
+    names = Federation(doubles.HUB, sources).search(queries, explain=True).space_names
+    assert names == tuple(f"hub-model@{one.fingerprint[:8]}" for one in (doubles.HUB, twin))
+
+
+def test_explaining_needs_the_bridges(doubles, stores, queries):
+    to_store, _ = doubles.bridges(doubles.HUB, doubles.SPOKE)
+    sources = [Source("a", stores[0]), Source("b", stores[1], to_store)]
+    federation = Federation(doubles.HUB, sources, fusion="agg")
+    assert len(federation.search(queries)) == 9
+    with pytest.raises(ConfigError, match=r"a bridge store to hub for source 'b'"):
+        federation.search(queries, explain=True)
+
+
+def test_blocks_are_explained_as_the_whole(three, queries, doubles, monkeypatch):
+    federation = Federation(doubles.HUB, three)
+    whole = federation.search(queries, explain=True)
+    monkeypatch.setattr(hub, "QUERY_BLOCK", 4)
+    blocks = federation.search(queries, explain=True)
+    np.testing.assert_array_equal(whole.similarities, blocks.similarities)
+    assert blocks.space_names == whole.space_names
+
+
+# --- budgets -------------------------------------------------------------------------------------
+
+
+class Chosen(Budget):
+    """A choice that is known beforehand."""
+
+    def __init__(self, chosen):
+        self.chosen, self.asked = np.asarray(chosen), []
+
+    def choose(self, queries, *, spaces, k):
+        self.asked.append(([one.shape for one in queries], spaces.tolist(), k))
+        return self.chosen
+
+    def check(self, hub, names):
+        self.hub, self.names = hub, list(names)
+
+
+@pytest.fixture
+def choice():
+    """For 9 queries and 3 sources: a always, b for the odd ones, c never."""
+    chosen = np.zeros((9, 3), dtype=bool)
+    chosen[:, 0] = True
+    chosen[1::2, 1] = True
+    return chosen
+
+
+@pytest.mark.parametrize("dedup", ["none", "vector"])
+def test_a_store_is_searched_for_its_own_queries_only(three, queries, doubles, choice, dedup):
+    budget = Chosen(choice)
+    federation = Federation(doubles.HUB, three, budget=budget, dedup=dedup)
+    ranking = federation.search(queries, k=5, explain=True)
+    assert (budget.hub, budget.names) == (doubles.HUB, ["a", "b", "c"])
+    assert budget.asked == [([(9, 4), (9, 6), (9, 5)], [0, 1, 2], 5)]
+    np.testing.assert_array_equal(ranking.skipped, ~choice)
+    assert ranking.source_names == ("a", "b", "c")
+    assert [len(one) for one in three[1].store.searched] == [4]
+    assert three[2].store.searched == []
+    # as if only the chosen stores were there
+    with_b = Federation(doubles.HUB, three, dedup=dedup).candidates(queries, depth=5)
+    hidden = np.repeat(~choice, 5, axis=1)
+    ids = np.where(hidden, "", with_b.ids)
+    values = np.where(hidden, np.float32("nan"), with_b.similarities)
+    expected = federation.rank(replace(with_b, ids=ids, similarities=values), queries.ids, k=5)
+    for name in FIELDS:
+        np.testing.assert_array_equal(getattr(ranking, name), getattr(expected, name))
+
+
+def test_a_uniform_budget_skips_nothing(three, queries, doubles):
+    ranking = Federation(doubles.HUB, three, budget="uniform").search(queries)
+    assert (ranking.skipped, ranking.source_names) == (None, ())
+
+
+def test_a_store_that_was_skipped_has_no_outage(three, queries, doubles, choice):
+    def fail(_):
+        raise KeyError("vectors")
+
+    three[2].store._fault = fail
+    assert Federation(doubles.HUB, three, budget=Chosen(choice)).search(queries).complete
+    only_c = np.zeros((9, 3), dtype=bool)
+    only_c[:, 2] = True
+    with pytest.raises(StoreError, match=r"at least one store; got store 'c' \(error\): KeyError"):
+        Federation(doubles.HUB, three, budget=Chosen(only_c)).search(queries)
+
+
+@pytest.mark.parametrize("wrong", [np.ones((9, 2), bool), np.ones((9, 3)), np.ones(9, bool)])
+def test_a_choice_of_another_shape_is_refused(three, queries, doubles, wrong):
+    federation = Federation(doubles.HUB, three, budget=Chosen(wrong))
+    with pytest.raises(CountMismatchError, match=r"a choice of shape \(9, 3\) from the budget"):
+        federation.search(queries)
+
+
+def test_an_unknown_budget_is_refused(three, doubles):
+    with pytest.raises(UnknownNameError, match=r"a budget among adaptive, uniform; got 'best'"):
+        Federation(doubles.HUB, three, budget="best")
+
+
+def test_skipped_rows_of_batches_are_joined(three, queries, doubles, choice):
+    federation = Federation(doubles.HUB, three, budget=Chosen(choice))
+    both = Ranking.concatenate([federation.search(queries), federation.search(queries)])
+    np.testing.assert_array_equal(both.skipped, np.concatenate([~choice, ~choice]))
+    assert both.source_names == ("a", "b", "c")
+
+
+# --- calibration ---------------------------------------------------------------------------------
+
+
+class Halved:
+    """Halves the scores of the second source, which then comes last."""
+
+    def probability(self, scores, source):
+        return np.where(source == 1, scores / 2 - 10, scores).astype(np.float32)
+
+    def check(self, names):
+        assert list(names)[:2] == ["a", "b"]
+
+
+def test_scores_are_calibrated_before_they_are_ranked(three, queries, doubles):
+    plain = Federation(doubles.HUB, three[:2]).search(queries, k=55)
+    ranking = Federation(doubles.HUB, three[:2], calibration=Halved()).search(queries, k=55)
+    for row in range(9):
+        scores = {hit.id: (hit.store, hit.score) for hit in plain.hits(row)}
+        hits = ranking.hits(row)
+        assert [hit.store for hit in hits] == ["a"] * 30 + ["b"] * 25
+        for hit in hits:
+            store, score = scores[hit.id]
+            expected = score / 2 - 10 if store == "b" else score
+            assert hit.score == pytest.approx(expected, rel=1e-6)

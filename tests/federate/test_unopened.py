@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isthmus.errors import SpaceMismatchError, UnsupportedOperationError
+from isthmus.federate.unopened import UnopenedStore
+from isthmus.spaces import Space, VectorSet
+from isthmus.stores import registry
+
+SPACE = Space(model="m", dim=2)
+URL = "sqlite:///{}/later.db?collection=docs"
+
+
+@pytest.fixture
+def vectors():
+    return VectorSet(["a", "b"], [[1, 0], [0, 1]], SPACE)
+
+
+def test_it_is_opened_by_the_first_search_and_passes_everything_on(tmp_path, vectors):
+    url = URL.format(tmp_path)
+    store = UnopenedStore(url, SPACE)
+    assert (store.url, store.space) == (url, SPACE)
+    with pytest.raises(FileNotFoundError):
+        store.search(np.eye(1, 2, dtype=np.float32), k=1)
+    with registry.open_store(url, space=SPACE) as there:
+        there.upsert(vectors)
+    assert store.search(np.eye(1, 2, dtype=np.float32), k=1).ids.tolist() == [["a"]]
+    assert store.count() == 2
+    assert store.gather(np.array([["b"]])).rows.tolist() == [[0]]
+    assert store.fetch(["b"]).ids.tolist() == ["b"]
+    assert store.fetch_metadata(["b"]) == [{}]
+    assert [len(batch.vectors) for batch in store.scan()] == [2]
+    store.close()
+    UnopenedStore(url, SPACE).close()
+
+
+def test_another_space_is_refused_when_it_opens(tmp_path, vectors):
+    url = URL.format(tmp_path)
+    with registry.open_store(url, space=SPACE) as there:
+        there.upsert(vectors)
+    with pytest.raises(SpaceMismatchError, match="the vectors of the store"):
+        UnopenedStore(url, Space(model="other", dim=2)).count()
+
+
+def test_it_does_not_write(tmp_path, vectors):
+    store = UnopenedStore(URL.format(tmp_path), SPACE)
+    for write in (lambda: store.upsert(vectors), lambda: store.delete(["a"])):
+        with pytest.raises(UnsupportedOperationError, match="a store that is open"):
+            write()
+    with pytest.raises(UnsupportedOperationError):
+        UnopenedStore.open("x")
