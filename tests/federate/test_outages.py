@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 
@@ -380,3 +382,28 @@ def test_rankings_of_batches_merge_their_outages(world, queries):
     both = Ranking.concatenate([federation.search(queries), federation.search(queries)])
     (outage,) = both.outages
     assert outage.queries == 18
+
+
+LEAVES = """
+import numpy as np
+from isthmus.federate import Federation, Source
+from isthmus.spaces import Space, VectorSet
+from isthmus.stores import MemoryStore
+from isthmus.testing import Fault, FaultyStore
+
+space = Space(model="m", dim=2)
+inner = MemoryStore(space)
+inner.upsert(VectorSet(["x"], [[1, 0]], space))
+hanging = FaultyStore(inner, [Fault(kind="delay", seconds=3600)])
+sources = [Source("a", inner), Source("b", hanging, timeout=0.05)]
+with Federation(space, sources) as federation:
+    print([one.kind for one in federation.search(VectorSet(["q"], [[1, 0]], space)).outages])
+"""
+
+
+def test_a_call_that_hangs_does_not_keep_the_program_from_ending():
+    done = subprocess.run(
+        [sys.executable, "-c", LEAVES], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert done.stdout.strip() == "['timeout']"
+    assert done.stderr == ""

@@ -20,6 +20,7 @@ import numpy as np
 
 from isthmus._types import FloatArray, IdArray, IntArray
 from isthmus.errors import ParameterError, UnknownNameError
+from isthmus.federate.answers import make_ranking
 from isthmus.federate.asked import in_every_space
 from isthmus.federate.budget import Budget
 from isthmus.federate.candidates import Candidates
@@ -28,7 +29,7 @@ from isthmus.federate.common import join_spaces
 from isthmus.federate.fusion import Fusion
 from isthmus.federate.gather import Count, run
 from isthmus.federate.memory import CarriedRows
-from isthmus.federate.merging import DEDUP_SIMILARITY, keep_best, merged_places, order
+from isthmus.federate.merging import DEDUP_SIMILARITY
 from isthmus.federate.patience import RETRIES, TIMEOUT_SECONDS, Clock, Patience, Problem
 from isthmus.federate.pool import Pool
 from isthmus.federate.source import Source
@@ -297,33 +298,15 @@ class Federation:
         scores = self.method.score(candidates)
         if self.calibration is not None:
             scores = self.calibration.probability(scores, candidates.source)
-        if self.dedup != "none":
-            scores = keep_best(scores, candidates.same)
-        best = order(scores)[:, :k]
-        rows = np.arange(len(best))[:, None]
-        chosen = scores[rows, best]
-        absent = np.isnan(chosen)
-        nothing = np.float32("nan")
-        holder = candidates.source[best]
-        more: dict[str, Any] = {}
-        if self.dedup != "none":
-            more["also"] = merged_places(candidates, scores, best, self._names.tolist())
-        if candidates.explained is not None:
-            values = candidates.explained[:, rows, best]
-            more["similarities"] = np.where(absent, nothing, values)
-            more["space_names"] = _space_names(self.spaces)
-        if candidates.skipped is not None:
-            more |= {"skipped": candidates.skipped, "source_names": tuple(self._names.tolist())}
-        return Ranking(
-            query_ids=query_ids,
-            ids=np.where(absent, "", candidates.ids[rows, best]),
-            scores=chosen,
-            stores=np.where(absent, "", self._names[holder]),
-            spaces=np.where(absent, "", self._fingerprints[holder]),
-            native_scores=np.where(absent, nothing, candidates.native[rows, best]),
-            mapped_scores=np.where(absent, nothing, candidates.mapped[rows, best]),
-            outages=candidates.outages,
-            **more,
+        return make_ranking(
+            candidates,
+            scores,
+            query_ids,
+            k=k,
+            merge=self.dedup != "none",
+            names=self._names,
+            fingerprints=self._fingerprints,
+            spaces=self.spaces,
         )
 
     def close(self) -> None:
@@ -417,12 +400,3 @@ class Federation:
     ) -> Candidates:
         wanted = self.method.spaces(len(self.spokes))
         return self._pool.candidates(queries, wanted=wanted, depth=depth, k=k, explain=explain)
-
-
-def _space_names(spaces: Sequence[Space]) -> tuple[str, ...]:
-    """Name each space by its model, with its fingerprint where two have one model."""
-    models = [space.model for space in spaces]
-    return tuple(
-        space.model if models.count(space.model) == 1 else f"{space.model}@{space.fingerprint[:8]}"
-        for space in spaces
-    )

@@ -1,0 +1,83 @@
+"""From scored candidates to a ranking: the k best, each document once, with its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isthmus._types import FloatArray, IdArray
+from isthmus.federate.candidates import Candidates
+from isthmus.federate.merging import keep_best, merged_places, order
+from isthmus.rankings import Ranking
+
+if TYPE_CHECKING:
+    from isthmus.spaces import Space
+
+__all__ = ["make_ranking"]
+
+
+def make_ranking(
+    candidates: Candidates,
+    scores: FloatArray,
+    query_ids: IdArray,
+    *,
+    k: int,
+    merge: bool,
+    names: IdArray,
+    fingerprints: IdArray,
+    spaces: Sequence[Space],
+) -> Ranking:
+    """Return the k best candidates per query; as many columns as there are, where these are fewer.
+
+    Parameters
+    ----------
+    candidates : Candidates
+    scores : FloatArray of shape (m, w)
+        Canonical, NaN for no candidate.
+    query_ids : IdArray of shape (m,)
+    k : int
+    merge : bool
+        Whether only the best candidate of a document is kept.
+    names, fingerprints : IdArray of shape (n_sources,)
+        Of the sources, and of the spaces that they hold.
+    spaces : sequence of Space
+        The hub's first.
+    """
+    if merge:
+        scores = keep_best(scores, candidates.same)
+    best = order(scores)[:, :k]
+    rows = np.arange(len(best))[:, None]
+    chosen = scores[rows, best]
+    absent = np.isnan(chosen)
+    nothing = np.float32("nan")
+    holder = candidates.source[best]
+    more: dict[str, Any] = {}
+    if merge:
+        more["also"] = merged_places(candidates, scores, best, names.tolist())
+    if candidates.explained is not None:
+        more["similarities"] = np.where(absent, nothing, candidates.explained[:, rows, best])
+        more["space_names"] = _space_names(spaces)
+    if candidates.skipped is not None:
+        more |= {"skipped": candidates.skipped, "source_names": tuple(names.tolist())}
+    return Ranking(
+        query_ids=query_ids,
+        ids=np.where(absent, "", candidates.ids[rows, best]),
+        scores=chosen,
+        stores=np.where(absent, "", names[holder]),
+        spaces=np.where(absent, "", fingerprints[holder]),
+        native_scores=np.where(absent, nothing, candidates.native[rows, best]),
+        mapped_scores=np.where(absent, nothing, candidates.mapped[rows, best]),
+        outages=candidates.outages,
+        **more,
+    )
+
+
+def _space_names(spaces: Sequence[Space]) -> tuple[str, ...]:
+    """Name each space by its model, with its fingerprint where two have one model."""
+    models = [space.model for space in spaces]
+    return tuple(
+        space.model if models.count(space.model) == 1 else f"{space.model}@{space.fingerprint[:8]}"
+        for space in spaces
+    )
