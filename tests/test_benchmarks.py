@@ -211,6 +211,34 @@ def test_numbers_of_two_stores_come_from_the_script(data: Path, tmp_path: Path):
     assert "**score w1 = 0.5 (default)**" in page
 
 
+def test_rivals_weights_and_calibration_come_from_the_script(data: Path, tmp_path: Path):
+    script = importlib.import_module("federate_fusion")
+    args = Namespace(
+        data=data,
+        results=tmp_path,
+        datasets=["planted"],
+        models=["one,two"],
+        methods=["procrustes", "procrustes"],
+        seeds=[0],
+    )
+    script.run(args, "planted", ["one", "two"], 0)
+    records = importlib.import_module("common").read(tmp_path, "federate_fusion")
+    means = records[0]["result"]["nDCG@10"]
+    assert means["score, dummy maps"] < means["score"]
+    assert {"cca", "ec into 0", "mig into 0", "mig into 1", "one_directional 1"} <= set(means)
+    assert f"{means['cca']:.4f}" in script.table(records, args)
+
+
+def test_the_adaptive_budget_comes_from_the_script(data: Path, tmp_path: Path):
+    script = importlib.import_module("federate_budget")
+    args = Namespace(data=data, results=tmp_path, hub="one", other="two", stores=3, seeds=[0])
+    script.run(args, "planted", "topical", 0, tmp_path)
+    records = importlib.import_module("common").read(tmp_path, "federate_budget")
+    losses = records[0]["result"]["losses"]
+    assert all(0 < cell["searched"] <= 1 for cell in losses.values())
+    assert len(script.table(records, args).splitlines()) == 2 + len(losses)
+
+
 def test_the_default_that_is_marked_is_the_default():
     candidates = Candidates(
         ids=np.array([["a", "b"]]),
