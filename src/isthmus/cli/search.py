@@ -115,5 +115,6 @@ def _table(ranking: Ranking, row: int) -> Table:
         ]
         for hit in hits
     ]
-    names = ["rank", "id", "store", "score", "native", "mapped", *ranking.space_names]
+    names = ["rank", "id", "store", "score", "native", "mapped"]
+    names += [name.rsplit("/", 1)[-1] for name in ranking.space_names]  # without its maker
     return grid(names, rows, title=f"query {ranking.query_ids[row]}")
