@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ from isthmus.errors import (
 )
 from isthmus.federate import Federation, Source
 from isthmus.federate.config import read
-from isthmus.federate.fusion import Cca
+from isthmus.federate.fusion import Cca, Score
 from isthmus.spaces import Space
 from isthmus.stores import open_store
 
@@ -183,3 +185,19 @@ def test_it_is_read_from_a_file(tmp_path, made):
     (tmp_path / "g.toml").write_text(text.replace("hub = ", 'hub = "b"#', 1))
     with pytest.raises(ConfigError, match="needs no bridges"):
         read(tmp_path / "g.toml")
+
+
+def test_score_may_count_the_common_space_too(made):
+    queries = made[0][0].select([10, 150])
+    sources = sources_of(made, name="mixed")
+    for place, source in enumerate(sources[1:], start=1):
+        back = Bridge.fit(Pairs.from_ids(made[0][place], made[0][0]), method="ridge")
+        sources[place] = replace(source, to_hub=back)
+    with Federation(HUB, sources, fusion=Score(common=0.25)) as federation:
+        candidates = federation.candidates(queries, depth=4)
+    expected = 0.75 * Score().score(candidates) + 0.25 * candidates.common
+    np.testing.assert_allclose(Score(common=0.25).score(candidates), expected, rtol=1e-6)
+    with Federation(HUB, sources) as federation:
+        assert federation.candidates(queries, depth=4).common is None
+    with pytest.raises(ParameterError, match="common from 0 to 1"):
+        Score(common=1.5)

@@ -23,7 +23,9 @@ from isthmus.errors import ParameterError
 from isthmus.federate.candidates import Candidates
 from isthmus.federate.fusion.base import Fusion
 
-__all__ = ["Cca"]
+__all__ = ["DIRECTIONS", "Cca", "common_similarities"]
+
+DIRECTIONS = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +51,7 @@ class Cca(Fusion):
 
     name: ClassVar[str] = "cca"
 
-    directions: int = 256
+    directions: int = DIRECTIONS
 
     def __post_init__(self) -> None:
         check_whole(self.directions, name="directions")
@@ -72,10 +74,21 @@ class Cca(Fusion):
         ParameterError
             Candidates that were not compared there.
         """
-        if candidates.common is None:
-            raise ParameterError(
-                expected="candidates that were compared in the common space",
-                got="those of another fusion method",
-                do='search with fusion="cca"',
-            )
-        return candidates.common
+        return common_similarities(candidates)
+
+
+def common_similarities(candidates: Candidates) -> FloatArray:
+    """Return the similarities in the common space, (m, w).
+
+    Raises
+    ------
+    ParameterError
+        Candidates that were not compared there.
+    """
+    if candidates.common is None:
+        raise ParameterError(
+            expected="candidates that were compared in the common space",
+            got="those of another fusion method",
+            do="take them from a federation with this fusion method",
+        )
+    return candidates.common

@@ -9,7 +9,10 @@ Spaces may be trusted differently, with one weight v_j each, which sum to 1:
 
     SCORE_v(x) = sum_j v_j sim(q_j, f_kj(x)),   j over all spaces, f_kk(x) = x,
 
-or, where w1 is given too, as SCORE_N with the mean weighted by v_j.
+or, where w1 is given too, as SCORE_N with the mean weighted by v_j. Where sources have a bridge to
+a common space (see `Cca`), the similarity there may count as well:
+
+    (1 - c) SCORE(x) + c cos(A q, B x).                                (this project's)
 
 When to use it: the default. It needs bridges both ways and compares sources by evidence, so that
 relevant documents may all sit in one of them. `OneDirectional` looks at one space only; `Agg`,
@@ -27,9 +30,11 @@ from typing import ClassVar
 import numpy as np
 
 from isthmus._types import FloatArray
+from isthmus._validate import check_share
 from isthmus.errors import ParameterError
 from isthmus.federate.candidates import Candidates
 from isthmus.federate.fusion.base import Fusion
+from isthmus.federate.fusion.cca import DIRECTIONS, common_similarities
 
 __all__ = ["Score"]
 
@@ -48,11 +53,14 @@ class Score(Fusion):
     weights : tuple of float, optional
         How much each space counts, the hub's first, from 0 on; only their ratios matter. Default:
         equal. `isthmus.federate.weights.fit_weights` learns both from a few labelled queries.
+    common : float in [0, 1], default 0
+        Share c of the similarity in the common space; over 0, every spoke needs ``common``
+        (``bridge_common``). For spaces of cosine similarity.
 
     Raises
     ------
     ParameterError
-        A weight outside [0, 1]; weights that are negative, all zero, or not one per space.
+        A weight or share outside [0, 1]; weights that are negative, all zero, or not one per space.
 
     Examples
     --------
@@ -72,8 +80,10 @@ class Score(Fusion):
 
     weight: float | None = None
     weights: tuple[float, ...] | None = None
+    common: float = 0.0
 
     def __post_init__(self) -> None:
+        check_share(self.common, name="common")
         if self.weights is not None:
             object.__setattr__(self, "weights", _as_weights(self.weights))
         if self.weight is not None and not 0 <= self.weight <= 1:
@@ -82,6 +92,11 @@ class Score(Fusion):
                 got=f"{self.weight}",
                 do="leave it out for the default",
             )
+
+    @property
+    def common_directions(self) -> int:
+        """Ask for the common space where it counts."""
+        return DIRECTIONS if self.common else 0
 
     def spaces(self, n_spaces: int) -> tuple[int, ...]:
         """Ask for every space."""
@@ -94,7 +109,21 @@ class Score(Fusion):
         return tuple(range(n_spaces))
 
     def score(self, candidates: Candidates) -> FloatArray:
-        """Return the weighted sum; only the native similarity where there is one space."""
+        """Return the weighted sum; only the native similarity where there is one space.
+
+        Raises
+        ------
+        ParameterError
+            Candidates that were not compared in the common space, where it counts.
+        """
+        scores = self._in_their_spaces(candidates)
+        if not self.common:
+            return scores
+        share = np.float32(self.common)
+        mixed: FloatArray = (1 - share) * scores + share * common_similarities(candidates)
+        return mixed
+
+    def _in_their_spaces(self, candidates: Candidates) -> FloatArray:
         if candidates.n_spaces == 1:
             return candidates.native
         if self.weights is not None:
