@@ -144,6 +144,7 @@ def rank_all(
     methods: dict[str, Fusion] = {
         name: make(name) for name in ("score", "agg", "rrf", "combmnz", "cca")
     }
+    methods["score, common .2"] = Score(common=0.2)
     methods |= {f"one_directional {p}": OneDirectional(space=p) for p in range(len(sides))}
     found = {}
     for name, fusion in methods.items():
