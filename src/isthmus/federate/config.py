@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from isthmus.errors import ConfigError, IsthmusError, MissingFileError
+from isthmus.federate.fusion import make
 from isthmus.federate.merging import DEDUP_SIMILARITY
 from isthmus.federate.patience import RETRIES, TIMEOUT_SECONDS, may_pass
 from isthmus.federate.source import Source
@@ -73,6 +74,10 @@ class FederationConfig(_Strict):
     )
     fusion: str = Field("score", description="Fusion method.")
     weight: float | None = Field(None, ge=0, le=1, description="Share of the native similarity.")
+    weights: list[float] | None = Field(
+        None, min_length=1, description="How much each space counts, the hub's first."
+    )
+    common: float = Field(0.0, ge=0, le=1, description="Share of the common space's similarity.")
     depth: int | None = Field(None, ge=1, description="Candidates from each store.")
     dedup: str = Field("none", description="none; id or vector: what makes two hits one document.")
     dedup_similarity: float = Field(
@@ -212,8 +217,7 @@ def load(path: Path, kind: type[F], changes: Mapping[str, Any]) -> F:
     config = read(path)
     loaded = _Bridges(path.parent)
     options = {
-        "fusion": config.fusion,
-        "weight": config.weight,
+        **_ranked_by(config),
         "depth": config.depth,
         "dedup": config.dedup,
         "dedup_similarity": config.dedup_similarity,
@@ -238,6 +242,17 @@ def load(path: Path, kind: type[F], changes: Mapping[str, Any]) -> F:
         federation = kind(_hub_space(config, sources, path.parent), sources, **options)
         opened.pop_all()
     return federation
+
+
+def _ranked_by(config: FederationConfig) -> dict[str, Any]:
+    """Return the fusion method and its weight, or the method with all that the file says of it."""
+    more = {"weights": config.weights, "common": config.common or None}
+    given = {name: value for name, value in more.items() if value is not None}
+    if not given:
+        return {"fusion": config.fusion, "weight": config.weight}
+    if config.weight is not None:
+        given["weight"] = config.weight
+    return {"fusion": make(config.fusion, **given), "weight": None}
 
 
 def _open(url: str, space: Space | None) -> Store:

@@ -182,6 +182,16 @@ def test_it_is_read_from_a_file(tmp_path, made):
     with Federation.load(tmp_path / "f.toml") as federation:
         ranking = federation.search(sets[0].select([7]), k=2)
     assert set(ranking.ids[0]) == {"d7"}
+    back = Bridge.fit(Pairs.from_ids(sets[1], sets[0]), method="ridge")
+    back.save(tmp_path / "back")
+    weighed = text.replace('fusion = "cca"', "weights = [2, 1]\ncommon = 0.25\nweight = 0.4", 1)
+    (tmp_path / "w.toml").write_text(weighed + 'bridge_from = "back"\n')
+    with Federation.load(tmp_path / "w.toml") as federation:
+        assert federation.method == Score(weight=0.4, weights=(2.0, 1.0), common=0.25)
+        assert federation.search(sets[0].select([7]), k=1).ids[0, 0] == "d7"
+    (tmp_path / "x.toml").write_text(text.replace("fusion", "common = 0.5\nfusion", 1))
+    with pytest.raises(ParameterError, match="parameters of fusion method 'cca'"):
+        Federation.load(tmp_path / "x.toml")
     (tmp_path / "g.toml").write_text(text.replace("hub = ", 'hub = "b"#', 1))
     with pytest.raises(ConfigError, match="needs no bridges"):
         read(tmp_path / "g.toml")
