@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
-__all__ = ["Track", "silent", "track"]
+__all__ = ["Track", "current_track", "silent", "track", "tracking"]
 
 T = TypeVar("T")
 
@@ -26,6 +28,33 @@ def silent(items: Iterable[T], description: str, total: int) -> Iterator[T]:
     """
     del description, total
     yield from items
+
+
+_current: ContextVar[Track[Any]] = ContextVar("track", default=silent)
+
+
+@contextmanager
+def tracking(track: Track[Any]) -> Iterator[None]:
+    """Let long work deep inside the block show its progress, as the training of a map in its fit.
+
+    For what has a signature of its own, as ``fit`` has; everything else takes ``track``.
+
+    Examples
+    --------
+    >>> with tracking(silent):
+    ...     list(current_track()([1, 2], "training", 2))
+    [1, 2]
+    """
+    token = _current.set(track)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current_track() -> Track[Any]:
+    """Return what `tracking` set: `silent` outside of it."""
+    return _current.get()
 
 
 def track(

@@ -19,6 +19,7 @@ __all__ = [
     "CountMismatchError",
     "DegenerateVectorsError",
     "DimensionError",
+    "DivergedTrainingError",
     "DuplicateIdError",
     "EmptyInputError",
     "FileError",
@@ -219,6 +220,12 @@ class VerdictError(IsthmusError, ValueError):
     """A bridge or links whose verdict is less than the caller required."""
 
     exit_code = 32
+
+
+class DivergedTrainingError(IsthmusError, ArithmeticError):
+    """Training whose loss grew without bound."""
+
+    exit_code = 33
 
 
 # --- files -----------------------------------------------------------------------------------

@@ -78,6 +78,13 @@ ROWS = [
     Row("ridge", weight_counts=False),
     # Batches are drawn from rows, whatever their weight.
     Row("mlp_small", {"hidden": (8, 8), "max_epochs": 5}, weight_counts=False, minimum=10),
+    Row("mlp", {"width": 8, "least_steps": 12}, weight_counts=False, minimum=10),
+    Row(
+        "mlp",
+        {"start": "random", "width": 8, "epochs": 1, "least_steps": 12, "depth": 3},
+        False,
+        minimum=10,
+    ),
 ]
 
 SIZES = [(60, 7, 11), (60, 11, 7), (60, 8, 8), (12, 20, 16), (12, 16, 20), (40, 1, 3), (40, 3, 1)]

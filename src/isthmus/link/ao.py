@@ -24,8 +24,9 @@ from isthmus._types import FloatArray
 from isthmus._validate import check_positive, check_whole
 from isthmus.errors import ParameterError
 from isthmus.link.aligned import RowPairs, SingleShot, check_rows, mutual_argmax
-from isthmus.link.mlp import check_device, one_torch_thread
+from isthmus.link.mlp import one_torch_thread
 from isthmus.link.problem import LinkProblem
+from isthmus.maps.training.devices import check_device
 
 __all__ = ["AO"]
 

@@ -24,8 +24,9 @@ from isthmus._validate import check_positive, check_whole
 from isthmus.errors import ParameterError
 from isthmus.link.aligned import AlignedLinker, carry
 from isthmus.link.problem import LinkProblem
+from isthmus.maps.training.devices import check_device
 
-__all__ = ["MLP", "check_device", "one_torch_thread"]
+__all__ = ["MLP", "one_torch_thread"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,25 +143,6 @@ def _first_layers(
         draw(hidden, hidden, dim_target),
         draw(hidden, dim_target),
     )
-
-
-def check_device(torch: ModuleType, name: str) -> object:
-    """Return torch's device of that name, or say that there is none.
-
-    Raises
-    ------
-    ParameterError
-    """
-    try:
-        device: object = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ParameterError(
-            expected="a device that torch has here, as 'cpu' or 'cuda'",
-            got=repr(name),
-            do="use device='cpu'",
-        ) from error
-    return device
 
 
 @contextmanager

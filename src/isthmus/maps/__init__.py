@@ -5,6 +5,7 @@ from isthmus.maps.cca import CCA
 from isthmus.maps.compose import Compose
 from isthmus.maps.dummy import Dummy
 from isthmus.maps.low_rank import LowRank
+from isthmus.maps.mlp import MLP
 from isthmus.maps.mlp_small import SmallMLP
 from isthmus.maps.null import Null
 from isthmus.maps.procrustes import Procrustes
@@ -17,6 +18,7 @@ from isthmus.maps.steps import PCA, STEPS, Centre, Normalise, Step, Whiten
 __all__ = [
     "CCA",
     "MAPS",
+    "MLP",
     "PCA",
     "STEPS",
     "Centre",

@@ -24,10 +24,13 @@ class Stateful(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
     state_shapes : mapping of str to tuple of str
         Learned arrays that make up the state, without the closing underscore, and the names of
         their axes; an axis of one name has one length in all of them. Scalars have no axes.
+    unrecorded : frozenset of str
+        Constructor parameters that a manifest leaves out: they belong to the machine.
     """
 
     name: ClassVar[str]
     state_shapes: ClassVar[Mapping[str, tuple[str, ...]]]
+    unrecorded: ClassVar[frozenset[str]] = frozenset()
 
     n_features_in_: int
 
@@ -35,6 +38,11 @@ class Stateful(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         """Return the learned arrays by name, without the closing underscore."""
         self._check_fitted()
         return {name: np.asarray(getattr(self, f"{name}_")) for name in self.state_shapes}
+
+    def recorded_params(self) -> dict[str, Any]:
+        """Return the constructor parameters that a manifest records, as JSON values."""
+        params = self.get_params(deep=False)
+        return params_to_json({k: v for k, v in params.items() if k not in self.unrecorded})
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):

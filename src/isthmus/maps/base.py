@@ -35,6 +35,11 @@ class Map(Stateful):
     freedom : int
         Place in the order of freedom, for the selection rule: null 0, procrustes 10, cca 20,
         relative 30, low_rank 40, ridge 50, clustered 60, mlp 70, anchordot 80.
+    centred : bool
+        Whether both sides are centred before it in a bridge; a map that sees lengths and angles as
+        they are says no.
+    costly : bool
+        Whether a fit takes so long that a bridge holds out one part of its pairs, not ten in turn.
     state_shapes : mapping of str to tuple of str
         Learned arrays that make up the state and their axes, among them ``source`` (dim_source)
         and ``target`` (dim_target). Scalars are arrays of shape ().
@@ -42,6 +47,8 @@ class Map(Stateful):
 
     lands_in: ClassVar[LandsIn] = "target"
     freedom: ClassVar[int]
+    centred: ClassVar[bool] = True
+    costly: ClassVar[bool] = False
 
     n_features_target_: int
 

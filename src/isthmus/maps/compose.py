@@ -23,7 +23,7 @@ from isthmus._types import FloatArray
 from isthmus._validate import as_matrix
 from isthmus.errors import MalformedArtifactError, UnsupportedOperationError
 from isthmus.maps._fitting import check_fit
-from isthmus.maps._state import params_from_json, params_to_json
+from isthmus.maps._state import params_from_json
 from isthmus.maps.base import LandsIn, Map
 from isthmus.maps.steps import STEPS, Step
 
@@ -157,7 +157,7 @@ class Compose(Map):
             "source_steps": [_describe_step(step) for step in self.source_steps_],
             "inner": {
                 "name": self.inner_.name,
-                "params": params_to_json(self.inner_.get_params(deep=False)),
+                "params": self.inner_.recorded_params(),
                 "dim_source": self.inner_.n_features_in_,
                 "dim_target": self.inner_.n_features_target_,
             },
@@ -257,7 +257,7 @@ def _forward(steps: Sequence[Step], rows: FloatArray) -> FloatArray:
 def _describe_step(step: Step) -> dict[str, Any]:
     return {
         "name": step.name,
-        "params": params_to_json(step.get_params(deep=False)),
+        "params": step.recorded_params(),
         "dim": step.n_features_in_,
     }
 

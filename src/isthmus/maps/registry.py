@@ -10,6 +10,7 @@ from isthmus.maps.base import Map
 from isthmus.maps.cca import CCA
 from isthmus.maps.dummy import Dummy
 from isthmus.maps.low_rank import LowRank
+from isthmus.maps.mlp import MLP
 from isthmus.maps.mlp_small import SmallMLP
 from isthmus.maps.null import Null
 from isthmus.maps.procrustes import Procrustes
@@ -31,6 +32,7 @@ MAPS: Mapping[str, type[Map]] = {
         ProcrustesRidge,
         Ridge,
         SmallMLP,
+        MLP,
     )
 }
 """Every map, from the most constrained to the most free. A new map is one line here."""
