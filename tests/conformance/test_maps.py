@@ -76,13 +76,28 @@ ROWS = [
     Row("ridge", {"penalty": 0.5}),
     # Leave-one-out leaves out the pair, with all its weight; of a row twice it leaves out one.
     Row("ridge", weight_counts=False),
+    Row("drift_adapter", {"form": "orthogonal"}, minimum=10),
+    Row("drift_adapter", {"form": "orthogonal", "scaling": True}, minimum=10),
     # Batches are drawn from rows, whatever their weight.
+    Row("drift_adapter", {"hidden": 8, "epochs": 3}, weight_counts=False, minimum=10),
+    Row(
+        "drift_adapter",
+        {"form": "low_rank", "rank": 2, "epochs": 3},
+        weight_counts=False,
+        minimum=10,
+    ),
     Row("mlp_small", {"hidden": (8, 8), "max_epochs": 5}, weight_counts=False, minimum=10),
     Row("mlp", {"width": 8, "least_steps": 12}, weight_counts=False, minimum=10),
     Row(
         "mlp",
         {"start": "random", "width": 8, "epochs": 1, "least_steps": 12, "depth": 3},
-        False,
+        weight_counts=False,
+        minimum=10,
+    ),
+    Row(
+        "embedding_converter",
+        {"width": 8, "epochs": 1, "least_steps": 12},
+        weight_counts=False,
         minimum=10,
     ),
 ]

@@ -3,7 +3,9 @@
 from isthmus.maps.base import Map
 from isthmus.maps.cca import CCA
 from isthmus.maps.compose import Compose
+from isthmus.maps.drift_adapter import DriftAdapter
 from isthmus.maps.dummy import Dummy
+from isthmus.maps.embedding_converter import EmbeddingConverter
 from isthmus.maps.low_rank import LowRank
 from isthmus.maps.mlp import MLP
 from isthmus.maps.mlp_small import SmallMLP
@@ -23,7 +25,9 @@ __all__ = [
     "STEPS",
     "Centre",
     "Compose",
+    "DriftAdapter",
     "Dummy",
+    "EmbeddingConverter",
     "LowRank",
     "Map",
     "Normalise",

@@ -8,7 +8,9 @@ from typing import Any
 from isthmus.errors import ParameterError, UnknownNameError
 from isthmus.maps.base import Map
 from isthmus.maps.cca import CCA
+from isthmus.maps.drift_adapter import DriftAdapter
 from isthmus.maps.dummy import Dummy
+from isthmus.maps.embedding_converter import EmbeddingConverter
 from isthmus.maps.low_rank import LowRank
 from isthmus.maps.mlp import MLP
 from isthmus.maps.mlp_small import SmallMLP
@@ -31,8 +33,10 @@ MAPS: Mapping[str, type[Map]] = {
         LowRank,
         ProcrustesRidge,
         Ridge,
+        DriftAdapter,
         SmallMLP,
         MLP,
+        EmbeddingConverter,
     )
 }
 """Every map, from the most constrained to the most free. A new map is one line here."""

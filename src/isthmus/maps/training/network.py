@@ -31,10 +31,17 @@ GELU_SCALE = float(np.sqrt(0.5))
 
 @dataclass(frozen=True)
 class Activation:
-    """An activation for numpy, and the name of torch's."""
+    """An activation for numpy, and the name of torch's; none for the identity."""
 
     forward: Callable[[FloatArray], FloatArray]
-    torch_name: str
+    torch_name: str = ""
+
+    def forward_torch(self, rows: Tensor) -> Tensor:
+        """Do the same with a tensor."""
+        from torch.nn import functional
+
+        bent: Tensor = getattr(functional, self.torch_name)(rows) if self.torch_name else rows
+        return bent
 
 
 def _selu(rows: FloatArray) -> FloatArray:
@@ -53,10 +60,15 @@ def _relu(rows: FloatArray) -> FloatArray:
     return np.maximum(rows, np.float32(0))
 
 
+def _identity(rows: FloatArray) -> FloatArray:
+    return rows
+
+
 ACTIVATIONS: Mapping[str, Activation] = {
     "selu": Activation(_selu, "selu"),
     "gelu": Activation(_gelu, "gelu"),
     "relu": Activation(_relu, "relu"),
+    "identity": Activation(_identity),
 }
 
 
@@ -145,7 +157,7 @@ class Network:
         """Do the same with tensors in the order of `arrays`."""
         from torch.nn import functional
 
-        activate = getattr(functional, ACTIVATIONS[self.activation].torch_name)
+        activate = ACTIVATIONS[self.activation].forward_torch
         depth = len(self.weights)
         inner = rows
         for weight, bias in zip(tensors[: depth - 1], tensors[depth : 2 * depth - 1], strict=True):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from isthmus.errors import UnknownNameError
 from isthmus.maps.training.objectives.contrastive import contrastive
+from isthmus.maps.training.objectives.embedding_converter import embedding_converter
 from isthmus.maps.training.objectives.fuzzy_contrastive import fuzzy_contrastive
 from isthmus.maps.training.objectives.mse import mse
 from isthmus.maps.training.objectives.rkd_mse import rkd_mse
@@ -20,7 +21,8 @@ Objective: TypeAlias = "Callable[[Tensor, Tensor], Tensor]"
 """Mapped and target rows, both (b, dim), to the loss of each row, (b,)."""
 
 OBJECTIVES: Mapping[str, Objective] = {
-    made.__name__: made for made in (fuzzy_contrastive, contrastive, mse, rkd_mse)
+    made.__name__: made
+    for made in (fuzzy_contrastive, contrastive, mse, rkd_mse, embedding_converter)
 }
 """Every objective by its name. A new objective is one line here."""
 
