@@ -86,6 +86,7 @@ class Bridge:
         min_retention: float = MIN_RETENTION,
         collection: VectorSet | None = None,
         coverage: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
         seed: int = 0,
         track: Track[Any] = silent,
     ) -> Self:
@@ -108,7 +109,10 @@ class Bridge:
             search it, and not among the paired rows only.
         coverage : mapping, optional
             ``pairs.coverage(...).to_dict()``, kept in the manifest.
+        params : mapping, optional
+            Parameters of the map that ``method`` names, as ``{"objective": "mse"}`` for ``mlp``.
         seed : int, default 0
+            Of everything random: the held-out pairs, and the fit of maps that take a seed.
         track : Track, default silent
 
         Returns
@@ -119,6 +123,10 @@ class Bridge:
         Raises
         ------
         TooFewPairsError, DegenerateVectorsError, SpaceMismatchError, UnknownNameError
+        ParameterError
+            A parameter that the map does not have, or parameters without a name of a map.
+        MissingExtraError, DivergedTrainingError
+            From the training of learned maps.
         """
         from isthmus.bridge.fitting import fit_parts
 
@@ -128,6 +136,7 @@ class Bridge:
             purpose=purpose,
             min_retention=min_retention,
             collection=collection,
+            params=params,
             seed=seed,
             track=track,
         )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from isthmus._progress import Track, silent
+from isthmus._progress import Track, silent, tracking
 from isthmus._threads import one_blas_thread
 from isthmus._types import FloatArray, IntArray
 from isthmus.bridge.calibrating import learn_calibration
@@ -44,6 +44,7 @@ def fit_parts(
     purpose: Purpose = "search",
     min_retention: float = MIN_RETENTION,
     collection: VectorSet | None = None,
+    params: Mapping[str, Any] | None = None,
     seed: int = 0,
     track: Track[Any] = silent,
 ) -> Parts:
@@ -51,11 +52,11 @@ def fit_parts(
 
     Raises
     ------
-    TooFewPairsError, DegenerateVectorsError, SpaceMismatchError, UnknownNameError
+    TooFewPairsError, DegenerateVectorsError, SpaceMismatchError, UnknownNameError, ParameterError
     """
     # With few pairs there are many small fits, with many a few large ones.
     few = len(pairs) <= MOST_FOR_FOLDS
-    with one_blas_thread() if few else contextlib.nullcontext():
+    with one_blas_thread() if few else contextlib.nullcontext(), tracking(track):
         rows, places = find_in_collection(pairs, collection)
         chosen = select(
             pairs,
@@ -64,6 +65,7 @@ def fit_parts(
             method=method,
             purpose=purpose,
             min_retention=min_retention,
+            params=params,
             seed=seed,
             track=track,
         )

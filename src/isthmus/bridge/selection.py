@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -20,7 +21,7 @@ from isthmus.evaluate.preservation import Native, cluster_agreement, measure_pai
 from isthmus.evaluate.preservation.overlap import neighbors_kept
 from isthmus.evaluate.report import Report, Value
 from isthmus.evaluate.view import View
-from isthmus.maps import Centre, Compose, Normalise, make
+from isthmus.maps import MAPS, Centre, Compose, Normalise, make
 from isthmus.spaces import Pairs
 
 __all__ = ["AUTO", "Selection", "compose_for", "select"]
@@ -65,6 +66,7 @@ def select(
     method: str = "auto",
     purpose: Purpose = "search",
     min_retention: float = MIN_RETENTION,
+    params: Mapping[str, Any] | None = None,
     seed: int = 0,
     track: Track[Any] = silent,
 ) -> Selection:
@@ -84,7 +86,10 @@ def select(
         at ``similarity_error``.
     min_retention : float, default 0.5
         The preservation target: share of the native top 10 that a bridge has to keep.
+    params : mapping, optional
+        Parameters of the map that ``method`` names.
     seed : int, default 0
+        Of the held-out rows, and of maps that take one.
     track : Track, default silent
 
     Returns
@@ -102,23 +107,25 @@ def select(
     names = AUTO if method == "auto" else tuple(dict.fromkeys(("null", method)))
     if purpose not in CRITERIA:
         raise UnknownNameError.of("purpose", str(purpose), get_args(Purpose))
-    final = compose_for(pairs, names[-1])  # an unknown name fails before any work
+    build = _builder(pairs, method, params or {}, seed=seed)
+    final = build(names[-1])  # an unknown name fails before any work
     different = _count_different(pairs)
     if different < FEWEST_PAIRS:
-        return _without_numbers(pairs, method=method, different=different)
+        return _without_numbers(pairs, build, method=method, different=different)
     trials, plan, native = _try_all(
         names,
         pairs,
         collection,
         collection_rows,
-        single=final.lands_in != "target",
+        build=build,
+        single=final.lands_in != "target" or final.inner.costly,
         seed=seed,
         track=track,
     )
     chosen, because = choose(
         trials, CRITERIA[purpose], method=method, min_retention=min_retention, seed=seed
     )
-    curve, retention = _carry(chosen, pairs, plan, native, seed=seed)
+    curve, retention = _carry(chosen, pairs, plan, native, build=build, seed=seed)
     values = {NAME: retention, **_with_clusters(chosen, native, seed=seed)}
     report = Report(values, _null_values(trials[0], native, seed=seed), n_queries=len(plan.test))
     verdict = judge(
@@ -130,7 +137,7 @@ def select(
         min_retention=min_retention,
     )
     return Selection(
-        map=fit(compose_for(pairs, chosen.method), pairs, np.arange(len(pairs))),
+        map=fit(build(chosen.method), pairs, np.arange(len(pairs))),
         report=report,
         verdict=verdict,
         candidates=tuple(_row(trial, trials, CRITERIA[purpose], seed=seed) for trial in trials),
@@ -139,23 +146,49 @@ def select(
     )
 
 
-def compose_for(pairs: Pairs, method: str) -> Compose:
+def compose_for(pairs: Pairs, method: str, **params: Any) -> Compose:
     """Make an unfitted map with the default preprocessing of the two spaces.
 
     Unit length where the metric is the cosine, then centring, on both sides: "mean-centering both
-    spaces usually helps a lot" (map family). The null map takes the vectors as they are.
+    spaces usually helps a lot" (map family). Maps that see the angles as they are go without
+    centring; the null map takes the vectors as they are.
 
     Raises
     ------
-    UnknownNameError
+    UnknownNameError, ParameterError
     """
+    inner = make(method, **params)
     if method == "null":
-        return Compose(source_steps=[], inner=make("null"), target_steps=[])
+        return Compose(source_steps=[], inner=inner, target_steps=[])
     source, target = (
-        [*([Normalise()] if space.metric == "cosine" else []), Centre()]
+        [
+            *([Normalise()] if space.metric == "cosine" else []),
+            *([Centre()] if inner.centred else []),
+        ]
         for space in (pairs.source_space, pairs.target_space)
     )
-    return Compose(source_steps=source, inner=make(method), target_steps=target)
+    return Compose(source_steps=source, inner=inner, target_steps=target)
+
+
+Build = Callable[[str], Compose]
+"""Makes an unfitted map with its preprocessing by its name."""
+
+
+def _builder(pairs: Pairs, method: str, params: Mapping[str, Any], *, seed: int) -> Build:
+    """Return what makes the candidates: the named one with its parameters, each with the seed."""
+    if params and method == "auto":
+        raise ParameterError(
+            expected="parameters for a map that is named",
+            got=f"{', '.join(params)} with method auto",
+            do="name the method",
+        )
+
+    def build(name: str) -> Compose:
+        given = dict(params) if name == method else {}
+        seeded = {"seed": seed} if name in MAPS and "seed" in MAPS[name]().get_params() else {}
+        return compose_for(pairs, name, **{**seeded, **given})
+
+    return build
 
 
 def _count_different(pairs: Pairs) -> int:
@@ -165,8 +198,8 @@ def _count_different(pairs: Pairs) -> int:
     return len(sizes) if 2 * most <= len(pairs) else min(len(sizes), len(pairs) - most + 1)
 
 
-def _without_numbers(pairs: Pairs, *, method: str, different: int) -> Selection:
-    unfitted = compose_for(pairs, "procrustes" if method == "auto" else method)
+def _without_numbers(pairs: Pairs, build: Build, *, method: str, different: int) -> Selection:
+    unfitted = build("procrustes" if method == "auto" else method)
     return Selection(
         map=fit(unfitted, pairs, np.arange(len(pairs))),
         report=Report({}, {}),
@@ -181,6 +214,7 @@ def _try_all(
     collection: FloatArray | None,
     collection_rows: IntArray | None,
     *,
+    build: Build,
     single: bool,
     seed: int,
     track: Track[Any],
@@ -196,7 +230,7 @@ def _try_all(
     )
     trials = []
     for name in names:
-        out = _map_held_out(name, pairs, plan.full, native, track=track)
+        out = _map_held_out(partial(build, name), pairs, plan.full, native, track=track)
         values = measure_pairs(
             out.mapped,
             native.target if out.target is None else out.target,
@@ -210,21 +244,23 @@ def _try_all(
 
 
 def _map_held_out(
-    name: str, pairs: Pairs, splits: Sequence[Split], native: Native, *, track: Track[Any] = silent
+    build: Callable[[], Compose],
+    pairs: Pairs,
+    splits: Sequence[Split],
+    native: Native,
+    *,
+    track: Track[Any] = silent,
 ) -> HeldOut:
-    def build() -> Compose:
-        return compose_for(pairs, name)
-
     return held_out(build, pairs, splits, collection=native.index.database, track=track)
 
 
 def _carry(
-    chosen: Trial, pairs: Pairs, plan: Plan, native: Native, *, seed: int
+    chosen: Trial, pairs: Pairs, plan: Plan, native: Native, *, build: Build, seed: int
 ) -> tuple[Curve, Value]:
     """Carry the held-out retention to all pairs, by the chosen map fitted on half of them."""
     half = chosen.kept
     if chosen.method != "null":  # the null map does not learn
-        out = _map_held_out(chosen.method, pairs, plan.half, native)
+        out = _map_held_out(partial(build, chosen.method), pairs, plan.half, native)
         view = View(out.mapped, native, target=out.target, collection=out.collection)
         half = neighbors_kept(view, 10)
     full, less = plan.sizes

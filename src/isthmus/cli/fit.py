@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from isthmus.cli.options import (
+    Device,
     Json,
     Method,
+    MethodParams,
     MinRetention,
     NewBridge,
     Pairs,
@@ -16,8 +18,10 @@ from isthmus.cli.options import (
     Seed,
     Source,
     Target,
+    TrainingCheckpoint,
 )
 from isthmus.cli.output import Output, grid
+from isthmus.cli.params import as_params
 from isthmus.cli.tables import about_bridge, report_table, say_number
 
 if TYPE_CHECKING:
@@ -37,6 +41,9 @@ def fit(
     out: NewBridge,
     pairs: Pairs = None,
     method: Method = "auto",
+    param: MethodParams = None,
+    device: Device = None,
+    checkpoint: TrainingCheckpoint = None,
     purpose: Purpose = "search",
     min_retention: MinRetention = 0.5,
     require: Require = None,
@@ -48,11 +55,17 @@ def fit(
 
     It is measured on held-out pairs, beside the null map, and written with its report. Too few
     pairs, or a map that keeps too little, is a verdict: the bridge is written with it and the exit
-    code is 0, unless --require asks for more.
+    code is 0, unless --require asks for more. Learned maps (mlp) need the extra torch to be fitted,
+    and not to be used.
     """
     from isthmus.cli.checks import check_required, check_writable, warn_of_verdict
     from isthmus.workflows import fit_bridge
 
+    params = as_params(param or [])
+    if device is not None:
+        params["device"] = device
+    if checkpoint is not None:
+        params["checkpoint"] = str(checkpoint)
     output = Output("fit", as_json=as_json, quiet=quiet)
     check_required(require)
     check_writable(out)
@@ -63,6 +76,7 @@ def fit(
         method=method,
         purpose=cast("Any", purpose),  # checked by the fit, with the names that there are
         min_retention=min_retention,
+        params=params,
         seed=seed,
         track=output.track,
     )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import typer
 
@@ -32,6 +31,7 @@ from isthmus.cli.options import (
     Threshold,
 )
 from isthmus.cli.output import Output
+from isthmus.cli.params import as_params
 from isthmus.cli.tables import about_iterations, about_links
 from isthmus.errors import ParameterError, UnknownNameError
 
@@ -85,7 +85,7 @@ def link(
         target,
         seeds,
         seed_vectors=seed_vectors,
-        method=registry.make(method, **_as_params(param or [])),
+        method=registry.make(method, **as_params(param or [])),
         threshold=_as_threshold(threshold),
         precision=precision,
         coverage=coverage,
@@ -152,21 +152,3 @@ def _as_threshold(text: str) -> AnyThreshold:
         return float(text)
     except ValueError:
         return cast("AnyThreshold", text)
-
-
-def _as_params(texts: list[str]) -> dict[str, Any]:
-    """Read ``NAME=VALUE``: numbers, true, false and null as JSON has them, all else as text."""
-    params: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name.isidentifier() or name in {"name", *params}:
-            raise ParameterError(
-                expected="--param NAME=VALUE, each name once",
-                got=repr(text),
-                do="give a parameter of the method",
-            )
-        try:
-            params[name] = json.loads(value)
-        except (ValueError, RecursionError):
-            params[name] = value
-    return params

@@ -128,6 +128,25 @@ MethodParams = Annotated[
         show_default=False,
     ),
 ]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="cpu|cuda|mps",
+        help="Where a learned map is trained; cpu by default.",
+        show_default=False,
+    ),
+]
+TrainingCheckpoint = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Folder in which the training of a learned map keeps its state; the same command goes "
+        "on from there.",
+        show_default=False,
+    ),
+]
 Threshold = Annotated[
     str,
     typer.Option(

@@ -284,8 +284,10 @@ class MLP(Map):
         width = weights[0].shape[1]
         biases = [*network.biases[:-1]] or [np.zeros(0)]
         self.bias_first_ = biases[0].astype(np.float32)
-        self.weight_hidden_ = np.array(weights[1:-1], np.float32).reshape(-1, width, width)
-        self.bias_hidden_ = np.array(biases[1:], np.float32).reshape(-1, width)
+        self.weight_hidden_ = np.array(weights[1:-1], np.float32).reshape(
+            -1 if width else 0, width, width
+        )
+        self.bias_hidden_ = np.array(biases[1:], np.float32).reshape(-1 if width else 0, width)
 
     def _network(self) -> Network:
         self._check_fitted()

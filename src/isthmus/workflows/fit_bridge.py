@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ def fit_bridge(
     method: str = "auto",
     purpose: Purpose = "search",
     min_retention: float = MIN_RETENTION,
+    params: Mapping[str, Any] | None = None,
     seed: int = 0,
     track: Track[Any] = silent,
 ) -> Bridge:
@@ -41,6 +43,8 @@ def fit_bridge(
         similarity beside native rows, as candidates that a federation carries back to its hub.
     min_retention : float, default 0.5
         Share of the native top 10 that has to be kept for the verdict ``bridge``; in (0, 1].
+    params : mapping, optional
+        Parameters of the map that ``method`` names.
     seed : int, default 0
         Of everything random in the fit and the held-out splits.
     track : Track, default silent
@@ -54,7 +58,8 @@ def fit_bridge(
     ------
     EmptyInputError, TooFewPairsError, UnknownIdError, DuplicateIdError
         No pairs, too few of them, or pairs of ids that are not there.
-    SpaceMismatchError, DegenerateVectorsError, UnknownNameError, FileError
+    SpaceMismatchError, DegenerateVectorsError, UnknownNameError, ParameterError, FileError
+    MissingExtraError, DivergedTrainingError
 
     Examples
     --------
@@ -78,6 +83,7 @@ def fit_bridge(
         min_retention=min_retention,
         collection=right,
         coverage=coverage,
+        params=params,
         seed=seed,
         track=track,
     )

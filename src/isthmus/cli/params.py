@@ -1,0 +1,28 @@
+"""Parameters of a method on the command line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from isthmus.errors import ParameterError
+
+__all__ = ["as_params"]
+
+
+def as_params(texts: list[str]) -> dict[str, Any]:
+    """Read ``NAME=VALUE``: numbers, true, false and null as JSON has them, all else as text."""
+    params: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier() or name in {"name", *params}:
+            raise ParameterError(
+                expected="--param NAME=VALUE, each name once",
+                got=repr(text),
+                do="give a parameter of the method",
+            )
+        try:
+            params[name] = json.loads(value)
+        except (ValueError, RecursionError):
+            params[name] = value
+    return params
