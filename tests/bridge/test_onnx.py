@@ -110,7 +110,7 @@ def test_rows_without_direction_and_rows_of_extreme_length(bridge, tmp_path):
 def test_a_fitted_bridge_and_what_its_file_says_of_it(fitted, planted, tmp_path):
     bridge = fitted("procrustes_ridge")
 
-    write_onnx(bridge, tmp_path / "bridge.onnx")
+    bridge.to_onnx(str(tmp_path / "bridge.onnx"))
 
     model = onnx.load(tmp_path / "bridge.onnx")
     onnx.checker.check_model(model, full_check=True)

@@ -294,6 +294,28 @@ class Bridge:
 
         save(self, Path(folder))
 
+    def to_onnx(self, path: Path | str) -> None:
+        """Write the way from raw source rows to what `transform` gives as an ONNX graph.
+
+        Input ``source`` (n, dim_source), output ``target`` (n, dim_target), both float32, n free.
+
+        Parameters
+        ----------
+        path : Path or str
+            A file, which is written whole or not at all; what was there is replaced.
+
+        Raises
+        ------
+        MissingExtraError
+            Without the extra ``onnx``.
+        UnsupportedOperationError
+            A map that lands in a comparison space, or arrays over 2 GiB, where such a file ends.
+        WriteFailedError
+        """
+        from isthmus.bridge.onnx import write_onnx
+
+        write_onnx(self, Path(path))
+
     @classmethod
     def load(cls, folder: Path | str) -> Bridge:
         """Read an artifact, trusting nothing in it; SPEC.md lists what is refused.
