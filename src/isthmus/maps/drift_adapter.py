@@ -63,7 +63,7 @@ class DriftAdapter(Map):
         Of Adam.
     weight_decay : float, default 0
     held_out : float, default 0.2
-        Share of the pairs that says when to stop, at most 500 of them.
+        Share of the pairs that says when to stop, at most half and 500 of them.
     patience : int, default 8
         Looks at held-out pairs without gain before training ends.
     seed : int, default 0

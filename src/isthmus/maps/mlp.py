@@ -72,7 +72,7 @@ class MLP(Map):
         Of Adam. Default 1e-3 for a random start (the paper's), 3e-5 for a closed-form one.
     weight_decay : float, default 0
     held_out : float, default 0.2
-        Share of the pairs that says when to stop, at most 500 of them.
+        Share of the pairs that says when to stop, at most half and 500 of them.
     patience : int, default 8
         Looks at held-out pairs without gain before training ends; looks lie a fifth further apart
         each time.
@@ -318,6 +318,7 @@ class MLP(Map):
                 expected="weight_decay of at least 0", got=f"{self.weight_decay}", do="change it"
             )
         check_share(self.held_out, name="held_out")
+        check_whole(self.seed, name="seed", minimum=0)
 
 
 def choose_width(dim_target: int, n: int, device: str) -> int:

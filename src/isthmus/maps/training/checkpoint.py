@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from isthmus._files import atomic_path
 from isthmus._types import FloatArray
-from isthmus.errors import CorruptFileError
+from isthmus.errors import CorruptFileError, WriteFailedError
 
 __all__ = ["Checkpoint"]
 
@@ -50,12 +50,25 @@ class Checkpoint:
             What is trained on, the first weights included.
         params : mapping
             Everything else that decides the outcome.
+
+        Raises
+        ------
+        WriteFailedError
+            The folder cannot be made.
         """
         digest = hashlib.sha256(version("isthmus").encode())
         digest.update(json.dumps(dict(params), sort_keys=True, default=str).encode())
         for array in data:
             digest.update(f"{array.dtype}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise WriteFailedError(
+                expected=f"a folder for the state of training, {folder}",
+                got=f"{error.strerror or error}",
+                do="choose another folder, or look after its permissions",
+            ) from error
         return cls(Path(folder) / f"training-{digest.hexdigest()[:24]}.safetensors")
 
     def write(self, arrays: Mapping[str, FloatArray], numbers: Mapping[str, Any]) -> None:
@@ -67,7 +80,6 @@ class Checkpoint:
         """
         from safetensors.numpy import save
 
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         content = save(
             {name: np.ascontiguousarray(array) for name, array in arrays.items()},
             metadata={"format": FORMAT, "numbers": json.dumps(dict(numbers))},
@@ -94,7 +106,7 @@ class Checkpoint:
                 metadata = file.metadata() or {}
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
             numbers = json.loads(metadata["numbers"])
-        except (SafetensorError, OSError, ValueError, LookupError) as error:
+        except (SafetensorError, OSError, ValueError, LookupError, TypeError) as error:
             raise self.corrupt(f"{type(error).__name__}: {error}") from error
         found = {name: tuple(array.shape) for name, array in arrays.items()}
         if metadata.get("format") != FORMAT or not isinstance(numbers, dict):
@@ -114,7 +126,3 @@ class Checkpoint:
             got=got[:200],
             do="delete that file; training then starts from the beginning",
         )
-
-
-def _is_sound(array: npt.NDArray[Any]) -> bool:
-    return array.dtype == np.float32 and bool(np.isfinite(array).all())

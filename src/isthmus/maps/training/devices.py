@@ -32,8 +32,8 @@ def check_device(torch: ModuleType, name: str) -> object:
     """
     try:
         device: object = torch.device(name)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
+        torch.zeros(1, device=device).item()  # some devices hold no numbers
+    except (RuntimeError, AssertionError, TypeError) as error:
         raise ParameterError(
             expected="a device that torch has here, as 'cpu' or 'cuda'",
             got=repr(name),

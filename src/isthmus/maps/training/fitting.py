@@ -50,7 +50,7 @@ class Fitting:
         Its ``steps`` are the least at the most: those of ``epochs`` are taken where they are more.
     epochs : int
     held_out : float
-        Share of the pairs, at most 500 of them.
+        Share of the pairs, at most half and 500 of them.
     seed : int
     device : str
     precision : Precision
@@ -101,7 +101,8 @@ class Fitting:
     def _out_scale(self) -> float:
         if self.unit:
             return 1.0
-        return float(np.sqrt(np.mean(row_lengths(self.pairs.target.astype(np.float32)) ** 2.0)))
+        lengths = row_lengths(self.pairs.target.astype(np.float32)).astype(np.float64)
+        return float(np.sqrt(np.mean(lengths**2)))
 
     @cached_property
     def _target(self) -> FloatArray:
@@ -118,7 +119,8 @@ class Fitting:
         """Rows to train on, and rows to hold out."""
         n = len(self.pairs)
         order = np.random.default_rng([self.seed, 1]).permutation(n)
-        held = min(MOST_HELD_OUT, round(self.held_out * n)) if n >= FEWEST_TO_HOLD_OUT else 0
+        most = min(MOST_HELD_OUT, n // 2)
+        held = min(most, round(self.held_out * n)) if n >= FEWEST_TO_HOLD_OUT else 0
         return np.sort(order[held:]), order[:held]
 
     def _run(self) -> Trained:

@@ -216,6 +216,8 @@ class _Run:
         if self.since >= self.schedule.patience:
             outcome = "no_more_gain"
         arrays = [each.detach().float().cpu().numpy() for each in self.best]
+        if not all(np.isfinite(array).all() for array in arrays):
+            self._check(math.nan)
         return Trained(self.network.with_arrays(arrays), self.best_step, tuple(self.looks), outcome)
 
     def _tensor(self, array: FloatArray) -> Tensor:
@@ -286,7 +288,10 @@ class _Run:
         if self.judge is None:
             return
         with self.torch.no_grad():
-            score = self.judge.score(self._map(self.judge.source))
+            mapped = self._map(self.judge.source)
+        if not mapped.isfinite().all():
+            self._check(math.nan)  # such rows have no order that could be scored
+        score = self.judge.score(mapped)
         best = max((value for _, value in self.looks), default=-math.inf)
         self.looks.append((self.step, score))
         self.since += 1
@@ -331,8 +336,10 @@ class _Run:
             self.step, self.best_step = int(numbers["step"]), int(numbers["best_step"])
             self.since, self.first_loss = int(numbers["since"]), float(numbers["first_loss"])
             self.looks = [(int(step), float(score)) for step, score in numbers["looks"]]
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise checkpoint.corrupt(f"{type(error).__name__}: {error}") from error
+        if not (0 <= self.best_step <= self.step and self.since >= 0):
+            raise checkpoint.corrupt(f"step {self.step}, of which {self.best_step} is the best")
         self.best = [self._tensor(arrays[f"best.{place}"]) for place in range(len(self.best))]
         for place, each in enumerate(self.parameters):
             each.data = self._tensor(arrays[f"weight.{place}"])
