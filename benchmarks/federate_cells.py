@@ -151,13 +151,20 @@ class Maps:
 
     def bridge(self, spec: str, problem: Problem, source: str, target: str, *, hub: str) -> Bridge:
         """Return the map of a problem's pairs as a bridge."""
-        key = f"{problem.dataset}.{problem.auxiliary}.{problem.seed}.{source}.{target}.{spec}"
+        key = self._key(spec, problem, source, target)
         if spec == "auto":  # chosen by what it is for
             key += f".{'search' if source == hub else 'score'}"
         spaces = [problem.documents(name).space for name in (source, target)]
         if key not in self.fitted:
             self.fitted[key] = self._read(key) or self._fit(key, spec, problem, source, target)
         return bridge_of(self.fitted[key], *spaces)
+
+    def put(self, spec: str, problem: Problem, source: str, target: str, fitted: Compose) -> None:
+        """Let this map be the one of that name, for this run only."""
+        self.fitted[self._key(spec, problem, source, target)] = fitted
+
+    def _key(self, spec: str, problem: Problem, source: str, target: str) -> str:
+        return f"{problem.dataset}.{problem.auxiliary}.{problem.seed}.{source}.{target}.{spec}"
 
     def _fit(self, key: str, spec: str, problem: Problem, source: str, target: str) -> Compose:
         pairs = problem.pairs(source, target)

@@ -9,9 +9,9 @@ is excluded: no model runs here, and a federated query is encoded once, by the h
 
 Parts are processor seconds of the threads that do them: map (queries and candidates), search,
 fetch (candidate vectors out of the stores), and rank (similarities, fusion, the ranking: all that
-is left, that of remembering candidates too). A batch is searched when nothing is remembered (first),
-when five other batches were asked before (new), and when the same was (again); turns alternate
-within one run, and medians are kept.
+is left, remembering candidates too). A batch is searched when nothing is remembered (first), when
+five other batches were asked before (new), and when the same was (again); turns alternate within
+one run, and medians are kept.
 
 Construction: seconds per pair trained, vector mapped and vector indexed, measured here too; with
 them `isthmus.federate.cost` reckons 50 million and a billion vectors.
