@@ -5,7 +5,7 @@
 Stores of two or three models hold disjoint shards of one data set; a random fifth of its documents,
 relevant to no query, is embedded by all models: the pairs. Every fusion method and the integrations
 (ec, mig) rank the same stores; then the share of the native similarity is swept (HVMap, figure 10),
-weights are fitted on 20, 50 and 200 labelled queries, and scores are calibrated on half of the
+and that of the common space, weights are fitted on 20, 50 and 200 labelled queries, and scores are calibrated on half of the
 queries and measured on the other half.
 """
 
@@ -42,6 +42,7 @@ from isthmus.spaces import Qrels
 from isthmus.stores.registry import open_store
 
 K = 10
+COMMON = (0.0, 0.1, 0.2, 0.3, 0.4)
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 LABELLED = (20, 50, 200)
 DRAWS = 5
@@ -80,6 +81,10 @@ def run(args: argparse.Namespace, dataset: str, models: list[str], seed: int) ->
     result["sweep"] = {
         str(share): float(np.nanmean(rank(pool, Score(weight=share), gains, ideal)))
         for share in SHARES
+    }
+    result["common"] = {
+        str(share): float(np.nanmean(rank(pool, Score(common=share), gains, ideal)))
+        for share in COMMON
     }
     result["fitted"] = fitted(pool, gains, ideal)
     result["calibrated"] = calibrated(pool, gains, ideal)
@@ -144,7 +149,7 @@ def rank_all(
     methods: dict[str, Fusion] = {
         name: make(name) for name in ("score", "agg", "rrf", "combmnz", "cca")
     }
-    methods["score, common .2"] = Score(common=0.2)
+    methods["score, no common"] = Score(common=0)
     methods |= {f"one_directional {p}": OneDirectional(space=p) for p in range(len(sides))}
     found = {}
     for name, fusion in methods.items():
@@ -195,7 +200,11 @@ def rank(pool: Candidates, method: Score, gains: np.ndarray, ideal: np.ndarray) 
 def take(pool: Candidates, rows: np.ndarray) -> Candidates:
     """Return the candidates of some of the queries."""
     return replace(
-        pool, ids=pool.ids[rows], similarities=pool.similarities[:, rows], same=pool.same[rows]
+        pool,
+        ids=pool.ids[rows],
+        similarities=pool.similarities[:, rows],
+        same=pool.same[rows],
+        common=None if pool.common is None else pool.common[rows],
     )
 
 
@@ -268,11 +277,12 @@ def _block(results: Sequence[dict]) -> list[str]:
     for name in results[0]["nDCG@10"]:
         mean = np.mean([one["nDCG@10"][name] for one in results])
         lines.append(f"  {name:28} {mean:.4f}  {mean / agg:.3f} x AGG")
-    sweep = (
-        f"{share} {np.mean([one['sweep'][share] for one in results]):.4f}"
-        for share in results[0]["sweep"]
-    )
-    lines.append("  w1: " + "  ".join(sweep))
+    for name in ("sweep", "common"):
+        means = (
+            f"{share} {np.mean([one[name][share] for one in results]):.4f}"
+            for share in results[0][name]
+        )
+        lines.append(f"  {name}: " + "  ".join(means))
     for count in results[0]["fitted"]:
         each = [one["fitted"][count] for one in results]
         lines.append(

@@ -216,7 +216,24 @@ def test_outages_of_another_kind_stay_apart(ranking):
     assert [(one.kind, one.attempts) for one in joined.outages] == [("error", 2), ("timeout", 1)]
 
 
-@pytest.mark.parametrize("name", ["similarities", "skipped"])
+def test_probabilities_stand_beside_the_scores(ranking, tmp_path):
+    sure = replace(ranking, probabilities=np.float32([[0.75, 0.25], [0.5, NAN]]))
+    assert [hit.probability for hit in sure.hits(0)] == [0.75, 0.25]
+    assert ranking.hits(0)[0].probability is None
+    sure.save(tmp_path / "run.jsonl")
+    lines = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+    assert [line["probability"] for line in lines] == [0.75, 0.25, 0.5]
+    sure.save(tmp_path / "run.csv")
+    with (tmp_path / "run.csv").open(encoding="utf-8", newline="") as text:
+        assert [row["probability"] for row in csv.DictReader(text)] == ["0.75", "0.25", "0.5"]
+    ranking.save(tmp_path / "plain.csv")
+    assert "probability" not in (tmp_path / "plain.csv").read_text(encoding="utf-8")
+    joined = Ranking.concatenate([sure, sure])
+    np.testing.assert_array_equal(joined.probabilities[2:], sure.probabilities)
+    assert Ranking.concatenate([sure, ranking]).probabilities is None
+
+
+@pytest.mark.parametrize("name", ["similarities", "skipped", "probabilities"])
 def test_evidence_of_another_shape_is_refused(evidence, name):
     with pytest.raises(CountMismatchError, match=f"{name} of shape"):
-        replace(evidence, **{name: getattr(evidence, name)[:1]})
+        replace(evidence, **{name: np.zeros((1, 2, 1), dtype=np.float32)})

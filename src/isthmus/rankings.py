@@ -91,6 +91,8 @@ class Hit:
         Where the same document was found besides, when documents were merged.
     similarities : mapping of str to float
         By name of the space, when they were asked for (``explain``).
+    probability : float, optional
+        That the hit is relevant, where scores are calibrated.
     """
 
     id: str
@@ -102,6 +104,7 @@ class Hit:
     mapped_score: float
     also: tuple[tuple[str, str], ...] = ()
     similarities: Mapping[str, float] = field(default_factory=dict)
+    probability: float | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,8 @@ class Ranking:
         Stores that were left out of a search to save time; None where nothing was.
     source_names : tuple of str, default ()
         Of those stores.
+    probabilities : FloatArray of shape (n_queries, k), optional
+        That each hit is relevant, where scores are calibrated. Hits are ranked by their scores.
     """
 
     query_ids: IdArray
@@ -145,9 +150,12 @@ class Ranking:
     space_names: tuple[str, ...] = ()
     skipped: npt.NDArray[np.bool_] | None = None
     source_names: tuple[str, ...] = ()
+    probabilities: FloatArray | None = None
 
     def __post_init__(self) -> None:
         shapes = dict.fromkeys(ARRAYS[1:], self.ids.shape)
+        if self.probabilities is not None:
+            shapes["probabilities"] = self.ids.shape
         if self.similarities is not None:
             shapes["similarities"] = (len(self.space_names), *self.ids.shape)
         if self.skipped is not None:
@@ -196,6 +204,9 @@ class Ranking:
                 mapped_score=float(self.mapped_scores[query, place]),
                 also=self.also.get((query, place), ()),
                 similarities=self._similarities(query, place),
+                probability=None
+                if self.probabilities is None
+                else float(self.probabilities[query, place]),
             )
             for place in range(found)
         ]
@@ -238,7 +249,7 @@ class Ranking:
             name: np.concatenate([getattr(one, name) for one in rankings])
             for name in ("query_ids", *ARRAYS)
         }
-        for name, axis in (("similarities", 1), ("skipped", 0)):
+        for name, axis in (("similarities", 1), ("skipped", 0), ("probabilities", 0)):
             parts = [getattr(one, name) for one in rankings]
             if all(part is not None for part in parts):
                 joined[name] = np.concatenate(parts, axis=axis)
@@ -329,6 +340,8 @@ def _write_jsonl(ranking: Ranking, out: TextIO) -> None:
 def _write_csv(ranking: Ranking, out: TextIO) -> None:
     writer = csv.writer(out)
     columns = [name for name in Hit.__dataclass_fields__ if name not in EVIDENCE]
+    if ranking.probabilities is not None:
+        columns.append("probability")
     writer.writerow(["query", *columns])
     for query_id, hits in ranking:
         writer.writerows([query_id, *(plain(hit)[name] for name in columns)] for hit in hits)
@@ -339,8 +352,8 @@ WRITERS = MappingProxyType(
 )
 
 
-EVIDENCE = ("also", "similarities")
-"""Fields of a hit that are left out of its JSON when there is nothing in them, and of a table."""
+EVIDENCE = ("also", "similarities", "probability")
+"""Fields of a hit that are left out of its JSON when there is nothing in them."""
 
 
 def plain(hit: Hit) -> dict[str, Any]:
@@ -350,6 +363,8 @@ def plain(hit: Hit) -> dict[str, Any]:
         values["also"] = [{"store": store, "id": name} for store, name in hit.also]
     if hit.similarities:
         values["similarities"] = {name: _number(value) for name, value in hit.similarities.items()}
+    if hit.probability is not None:
+        values["probability"] = _number(hit.probability)
     return values
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from isthmus import Bridge, Pairs, Space, VectorSet
 from isthmus.errors import TooFewPairsError
+from isthmus.federate import ScoreCalibration
 
 WIDTH = 80
 
@@ -525,6 +526,26 @@ def test_search_explains(cli, federation, files):
     for hit in told["answers"][0]["hits"]:
         assert hit["similarities"][hit["store"]] == hit["native_score"]
         assert set(hit["similarities"]) == {"one", "two"}
+
+
+def test_search_shows_probabilities_and_cuts_below_one(cli, federation, files, tmp_path: Path):
+    scores = np.linspace(-1, 1, 400, dtype=np.float32).reshape(40, 10)
+    source = np.repeat([0, 1], 5)
+    curves = ScoreCalibration.fit(scores, scores > 0.8, source, names=("one", "two"))
+    curves.to_file(tmp_path / "scores.json")
+    asked = ["search", federation, "--query-vectors", files.queries, "--k", 3]
+    refused = cli(*asked, "--min-probability", 0.5, "--json")
+    assert refused.code != 0
+    assert refused.error["kind"] == "ParameterError"
+    federation.write_text('calibration = "scores.json"\n' + federation.read_text())
+    head = next(line for line in cli(*asked).out.splitlines() if "native" in line)
+    assert head.split() == ["rank", "id", "store", "score", "native", "mapped", "probability"]
+    whole = cli(*asked, "--json").result["answers"]
+    cut = cli(*asked, "--min-probability", 0.5, "--json").result["answers"]
+    assert 0 < sum(len(one["hits"]) for one in cut) < sum(len(one["hits"]) for one in whole)
+    for before, after in zip(whole, cut, strict=True):
+        likely = [hit["id"] for hit in before["hits"] if hit["probability"] >= 0.5]
+        assert [hit["id"] for hit in after["hits"]] == likely
 
 
 def test_search_says_what_a_budget_skipped(cli, federation, files, monkeypatch):

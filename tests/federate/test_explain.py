@@ -7,7 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from isthmus.errors import ConfigError, CountMismatchError, StoreError, UnknownNameError
+from isthmus.errors import (
+    ConfigError,
+    CountMismatchError,
+    ParameterError,
+    StoreError,
+    UnknownNameError,
+)
 from isthmus.federate import Federation, Source, hub
 from isthmus.federate.budget import Budget
 from isthmus.rankings import Ranking
@@ -164,24 +170,67 @@ def test_skipped_rows_of_batches_are_joined(three, queries, doubles, choice):
 # --- calibration ---------------------------------------------------------------------------------
 
 
-class Halved:
-    """Halves the scores of the second source, which then comes last."""
+class Steep:
+    """Trusts the second source less."""
 
     def probability(self, scores, source):
-        return np.where(source == 1, scores / 2 - 10, scores).astype(np.float32)
+        sure = 1 / (1 + np.exp(-4 * scores.astype(np.float64)))
+        return np.where(source == 1, sure / 2, sure).astype(np.float32)
 
     def check(self, names):
         assert list(names)[:2] == ["a", "b"]
 
 
-def test_scores_are_calibrated_before_they_are_ranked(three, queries, doubles):
+def test_hits_are_ranked_by_their_scores_with_the_probability_beside(three, queries, doubles):
     plain = Federation(doubles.HUB, three[:2]).search(queries, k=55)
-    ranking = Federation(doubles.HUB, three[:2], calibration=Halved()).search(queries, k=55)
-    for row in range(9):
-        scores = {hit.id: (hit.store, hit.score) for hit in plain.hits(row)}
-        hits = ranking.hits(row)
-        assert [hit.store for hit in hits] == ["a"] * 30 + ["b"] * 25
-        for hit in hits:
-            store, score = scores[hit.id]
-            expected = score / 2 - 10 if store == "b" else score
-            assert hit.score == pytest.approx(expected, rel=1e-6)
+    ranking = Federation(doubles.HUB, three[:2], calibration=Steep()).search(queries, k=55)
+    for name in FIELDS:
+        np.testing.assert_array_equal(getattr(plain, name), getattr(ranking, name))
+    assert plain.probabilities is None
+    assert plain.hits(0)[0].probability is None
+    for hit in ranking.hits(3):
+        sure = 1 / (1 + np.exp(-4 * hit.score))
+        assert hit.probability == pytest.approx(sure / 2 if hit.store == "b" else sure, rel=1e-5)
+    wide = Federation(doubles.HUB, three[:2], calibration=Steep()).search(queries, k=60)
+    assert np.isnan(wide.probabilities[:, 55:]).all()
+
+
+def test_one_threshold_for_every_store(three, queries, doubles):
+    federation = Federation(doubles.HUB, three[:2], calibration=Steep())
+    whole = federation.search(queries, k=55)
+    cut = federation.search(queries, k=55, min_probability=0.4)
+    for row in range(len(queries)):
+        likely = [hit for hit in whole.hits(row) if hit.probability >= 0.4]
+        assert [hit.id for hit in cut.hits(row)] == [hit.id for hit in likely]
+        assert len(likely) < 55
+    few = federation.search(queries, k=3, depth=55, min_probability=0.4)
+    np.testing.assert_array_equal(few.ids, cut.ids[:, :3])
+    nothing = federation.search(queries, k=3, min_probability=1.0)
+    assert (nothing.ids == "").all()
+    assert np.isnan(nothing.probabilities).all()
+
+
+def test_an_unlikely_copy_does_not_hide_a_likely_one(doubles, queries):
+    rows = doubles.unit(np.random.default_rng(3), 20, 4)
+    stores = [doubles.Store(name, doubles.HUB, rows, [*map(str, range(20))]) for name in "ba"]
+    sources = [Source(name, store) for name, store in zip("ba", stores, strict=True)]
+
+    class First(Steep):
+        def check(self, names):
+            assert list(names) == ["b", "a"]
+
+        def probability(self, scores, source):
+            return super().probability(scores, 1 - source)  # the first source is trusted less
+
+    federation = Federation(doubles.HUB, sources, dedup="id", calibration=First())
+    shown = federation.search(queries, k=5, min_probability=0.5)
+    assert {hit.store for hit in shown.hits(0)} == {"a"}
+    assert shown.hits(0)[0].also == (("b", shown.hits(0)[0].id),)
+
+
+def test_a_threshold_needs_a_calibration(three, queries, doubles):
+    with pytest.raises(ParameterError, match="a federation with a calibration"):
+        Federation(doubles.HUB, three).search(queries, min_probability=0.5)
+    federation = Federation(doubles.HUB, three[:2], calibration=Steep())
+    with pytest.raises(ParameterError, match="min_probability from 0 to 1"):
+        federation.search(queries, min_probability=1.5)

@@ -81,9 +81,9 @@ def test_depth_is_how_many_candidates_each_store_gives(monkeypatch, documents, q
     asked = []
     whole = Federation.search
 
-    def watch(self, queries, *, k, depth, explain):
+    def watch(self, queries, *, k, depth, **more):
         asked.append((k, depth))
-        return whole(self, queries, k=k, depth=depth, explain=explain)
+        return whole(self, queries, k=k, depth=depth, **more)
 
     monkeypatch.setattr(Federation, "search", watch)
     with open_store("memory://d?collection=docs", space=SPACE) as store:

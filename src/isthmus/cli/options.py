@@ -21,6 +21,7 @@ __all__ = [
     "LinksOut",
     "Method",
     "MethodParams",
+    "MinProbability",
     "MinRetention",
     "NewBridge",
     "NumberType",
@@ -279,6 +280,16 @@ RequireAll = Annotated[
 ]
 Explain = Annotated[
     bool, typer.Option("--explain", help="Also give the similarity of every hit in every space.")
+]
+MinProbability = Annotated[
+    float | None,
+    typer.Option(
+        "--min-probability",
+        metavar="P",
+        help="Leave out hits that are less likely to be relevant; the federation needs a "
+        "calibration.",
+        show_default=False,
+    ),
 ]
 RunOut = Annotated[
     Path | None,

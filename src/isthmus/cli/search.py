@@ -10,6 +10,7 @@ from isthmus.cli.options import (
     FederationFile,
     HubQueries,
     Json,
+    MinProbability,
     Quiet,
     RequireAll,
     RunOut,
@@ -35,6 +36,7 @@ def search(
     k: Answers = 10,
     out: RunOut = None,
     explain: Explain = False,
+    min_probability: MinProbability = None,
     require_all: RequireAll = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -65,7 +67,14 @@ def search(
     start = time.perf_counter()
     changes = {"require_all": True} if require_all else {}
     with Federation.load(federation, seed=seed, **changes) as opened:
-        ranking = run_search(opened, queries, k=k, explain=explain, track=output.track)
+        ranking = run_search(
+            opened,
+            queries,
+            k=k,
+            explain=explain,
+            min_probability=min_probability,
+            track=output.track,
+        )
         seconds = time.perf_counter() - start
         run = out is not None and out.suffix in {".trec", ".run"}
         for note in search_notes(opened, queries, ranking, lists_once=run):
@@ -111,10 +120,13 @@ def _table(ranking: Ranking, row: int) -> Table:
             say_number(hit.score, digits=4),
             say_number(hit.native_score, digits=4),
             say_number(hit.mapped_score, digits=4),
+            *([] if hit.probability is None else [say_number(hit.probability, digits=4)]),
             *(say_number(value, digits=4) for value in hit.similarities.values()),
         ]
         for hit in hits
     ]
     names = ["rank", "id", "store", "score", "native", "mapped"]
+    if ranking.probabilities is not None:
+        names.append("probability")
     names += [name.rsplit("/", 1)[-1] for name in ranking.space_names]  # without its maker
     return grid(names, rows, title=f"query {ranking.query_ids[row]}")

@@ -28,6 +28,8 @@ def make_ranking(
     names: IdArray,
     fingerprints: IdArray,
     spaces: Sequence[Space],
+    probabilities: FloatArray | None = None,
+    min_probability: float | None = None,
 ) -> Ranking:
     """Return the k best candidates per query; as many columns as there are, where these are fewer.
 
@@ -44,7 +46,13 @@ def make_ranking(
         Of the sources, and of the spaces that they hold.
     spaces : sequence of Space
         The hub's first.
+    probabilities : FloatArray of shape (m, w), optional
+        That each candidate is relevant, shown beside its score.
+    min_probability : float, optional
+        Candidates under it are left out, before copies of a document are merged.
     """
+    if probabilities is not None and min_probability is not None:
+        scores = np.where(probabilities >= min_probability, scores, np.float32("nan"))
     if merge:
         scores = keep_best(scores, candidates.same)
     best = order(scores)[:, :k]
@@ -56,6 +64,8 @@ def make_ranking(
     more: dict[str, Any] = {}
     if merge:
         more["also"] = merged_places(candidates, scores, best, names.tolist())
+    if probabilities is not None:
+        more["probabilities"] = np.where(absent, nothing, probabilities[rows, best])
     if candidates.explained is not None:
         more["similarities"] = np.where(absent, nothing, candidates.explained[:, rows, best])
         more["space_names"] = _space_names(spaces)

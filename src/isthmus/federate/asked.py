@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +12,6 @@ from isthmus.federate.source import Source
 from isthmus.federate.spokes import Spoke
 from isthmus.spaces import VectorSet
 
-if TYPE_CHECKING:
-    from isthmus.spaces import Space
-
 __all__ = ["in_every_space"]
 
 
@@ -23,7 +19,6 @@ def in_every_space(
     queries: VectorSet,
     native: Mapping[str, VectorSet],
     *,
-    hub: Space,
     sources: Sequence[Source],
     space_of: IntArray,
     spokes: Sequence[Spoke],
@@ -36,7 +31,6 @@ def in_every_space(
         In the hub's space.
     native : mapping of source name to VectorSet
         The same queries, encoded by the model of that source.
-    hub : Space
     sources : sequence of Source
     space_of : IntArray of shape (n_sources,)
         The space that each holds.
@@ -49,6 +43,7 @@ def in_every_space(
         Queries that name no space.
     SpaceMismatchError, UnknownNameError, CountMismatchError
     """
+    hub = spokes[0].space
     if not isinstance(queries, VectorSet):
         raise InputError(
             expected=f"queries as a VectorSet in {hub}",

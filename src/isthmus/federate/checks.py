@@ -3,18 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from isthmus.errors import DuplicateIdError, EmptyInputError, ParameterError
-from isthmus.federate.fusion import Fusion, make
+from isthmus._validate import check_share
+from isthmus.errors import DuplicateIdError, EmptyInputError, ParameterError, UnknownNameError
+from isthmus.federate.fusion import Fusion
 from isthmus.federate.source import Source
 from isthmus.federate.spokes import Spoke
 
-__all__ = ["check_count", "check_metrics", "check_names", "make_fusion"]
+if TYPE_CHECKING:
+    from isthmus.federate.hub import Federation
+
+__all__ = ["check_count", "check_metrics", "check_min_probability", "check_parameters"]
 
 
-def check_names(sources: Sequence[Source]) -> None:
+def check_parameters(federation: Federation) -> None:
+    """Refuse sources that cannot be told apart, and numbers out of their range."""
+    from isthmus.federate.hub import Dedup
+
+    _check_names(federation.sources)
+    if federation.depth is not None:
+        check_count(federation.depth, name="depth")
+    for name in ("remember", "retries", "seed"):
+        check_count(getattr(federation, name), name=name, least=0)
+    if federation.dedup not in get_args(Dedup):
+        raise UnknownNameError.of("way to merge (dedup)", str(federation.dedup), get_args(Dedup))
+    if not 0 <= federation.dedup_similarity <= 1:
+        raise ParameterError(
+            expected="dedup_similarity from 0 to 1",
+            got=f"{federation.dedup_similarity}",
+            do="leave it out for the default",
+        )
+
+
+def check_min_probability(value: float | None, calibration: object) -> None:
+    """Refuse what is no probability, and one that nothing can be compared with."""
+    if value is None:
+        return
+    check_share(value, name="min_probability")
+    if calibration is None:
+        raise ParameterError(
+            expected="a federation with a calibration, for min_probability",
+            got="none: its scores are no probabilities",
+            do="fit one and give it as calibration, see docs/federation.md",
+        )
+
+
+def _check_names(sources: Sequence[Source]) -> None:
     """Refuse no sources, and two of one name."""
     if not sources:
         raise EmptyInputError(
@@ -38,19 +75,6 @@ def check_count(value: int, *, name: str, least: int = 1) -> None:
             got=f"{value!r}",
             do="change it",
         )
-
-
-def make_fusion(fusion: str | Fusion, weight: float | None) -> Fusion:
-    """Return the method itself, or make it from its name."""
-    if isinstance(fusion, Fusion):
-        if weight is not None:
-            raise ParameterError(
-                expected="the weight inside the fusion method",
-                got=f"both {fusion} and weight {weight}",
-                do="give only one of them",
-            )
-        return fusion
-    return make(fusion) if weight is None else make(fusion, weight=weight)
 
 
 def check_metrics(spokes: Sequence[Spoke], method: Fusion) -> None:

@@ -1,4 +1,4 @@
-"""A common space of the hub and each spoke, in which candidates are compared: for fusion ``cca``.
+"""A common space of the hub and each spoke, in which candidates are compared.
 
 A bridge that lands in a comparison space moves both its sides. The query goes there from the hub's
 space, a spoke's candidate from its own; a candidate of the hub's space is compared with the query
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from isthmus.bridge import Bridge
     from isthmus.federate.spokes import Spoke
 
-__all__ = ["CommonSpaces", "join_spaces"]
+__all__ = ["CommonSpaces", "has_common", "join_spaces", "lacks_common"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,21 @@ class CommonSpaces:
         return total / np.float32(len(bridges))
 
 
+def lacks_common(sources: Sequence[Source], spokes: Sequence[Spoke]) -> tuple[str, ...]:
+    """Name the spokes, by their first source, to which no source gives a common bridge."""
+    given = {one.store.space.fingerprint for one in sources if one.common is not None}
+    return tuple(spoke.name for spoke in spokes[1:] if spoke.space.fingerprint not in given)
+
+
+def has_common(sources: Sequence[Source], spokes: Sequence[Spoke]) -> bool:
+    """Say whether cosines of all candidates can be taken in a common space as well."""
+    return (
+        len(spokes) > 1
+        and not lacks_common(sources, spokes)
+        and all(spoke.space.metric == "cosine" for spoke in spokes)
+    )
+
+
 def join_spaces(
     sources: Sequence[Source], spokes: Sequence[Spoke], space_of: IntArray, *, directions: int
 ) -> CommonSpaces:
@@ -106,15 +121,15 @@ def join_spaces(
     for space, spoke in enumerate(spokes[1:], start=1):
         if space not in bridges:
             raise ConfigError(
-                expected=f"a bridge to a common space for source {spoke.name!r}, which fusion cca "
-                "compares in",
+                expected=f"a bridge to a common space for source {spoke.name!r}, which the "
+                "fusion method compares in",
                 got="none",
                 do="isthmus fit HUB STORE --method cca, and give it as common (bridge_common)",
             )
     if not bridges:
         raise ConfigError(
-            expected="a space besides the hub's for fusion cca",
+            expected="a space besides the hub's, for similarities in a common space",
             got="stores of the hub's space only",
-            do="take score: their similarities can be compared as they are",
+            do="take score without common: their similarities can be compared as they are",
         )
     return CommonSpaces(dict(sorted(bridges.items())), directions)

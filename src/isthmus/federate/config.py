@@ -17,32 +17,17 @@ Relative paths are relative to the file. See docs/federation.md.
 
 from __future__ import annotations
 
-import contextlib
 import tomllib
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from isthmus.errors import ConfigError, IsthmusError, MissingFileError
-from isthmus.federate.fusion import make
+from isthmus.errors import ConfigError, MissingFileError
 from isthmus.federate.merging import DEDUP_SIMILARITY
-from isthmus.federate.patience import RETRIES, TIMEOUT_SECONDS, may_pass
-from isthmus.federate.source import Source
-from isthmus.federate.unopened import UnopenedStore
-from isthmus.spaces import Space
+from isthmus.federate.patience import RETRIES, TIMEOUT_SECONDS
 
-if TYPE_CHECKING:
-    from isthmus.bridge import Bridge
-    from isthmus.federate.budget import Budget
-    from isthmus.federate.calibration import ScoreCalibration
-    from isthmus.federate.hub import Federation
-    from isthmus.stores import Store
-
-    F = TypeVar("F", bound=Federation)
-
-__all__ = ["FederationConfig", "StoreConfig", "load", "read"]
+__all__ = ["FederationConfig", "StoreConfig", "read", "read_text"]
 
 
 class _Strict(BaseModel):
@@ -57,7 +42,7 @@ class StoreConfig(_Strict):
     bridge_to: str | None = Field(None, min_length=1, description="Folder: hub's space to store's.")
     bridge_from: str | None = Field(None, min_length=1, description="Folder: store's to hub's.")
     bridge_common: str | None = Field(
-        None, min_length=1, description="Folder: hub's and store's to a common space, for cca."
+        None, min_length=1, description="Folder: hub's and store's to a common space."
     )
     timeout: float | None = Field(
         None, gt=0, allow_inf_nan=False, description="Seconds, in place of the federation's."
@@ -77,7 +62,9 @@ class FederationConfig(_Strict):
     weights: list[float] | None = Field(
         None, min_length=1, description="How much each space counts, the hub's first."
     )
-    common: float = Field(0.0, ge=0, le=1, description="Share of the common space's similarity.")
+    common: float | None = Field(
+        None, ge=0, le=1, description="Share of the common space's similarity."
+    )
     depth: int | None = Field(None, ge=1, description="Candidates from each store.")
     dedup: str = Field("none", description="none; id or vector: what makes two hits one document.")
     dedup_similarity: float = Field(
@@ -129,7 +116,7 @@ def read(path: Path) -> FederationConfig:
     ConfigError
         Not TOML, or not what it must say; each fault with its place.
     """
-    text = _read_text(path, what="a federation's file", field="the path")
+    text = read_text(path, what="a federation's file", field="the path")
     try:
         fields = tomllib.loads(text)
     except ValueError as error:  # not TOML, or a number of thousands of digits
@@ -164,7 +151,7 @@ def _check_places(config: FederationConfig, path: Path) -> None:
             )
 
 
-def _read_text(path: Path, *, what: str, field: str) -> str:
+def read_text(path: Path, *, what: str, field: str) -> str:
     """Read a file of text that the user named."""
     try:
         return path.read_text(encoding="utf-8")
@@ -191,152 +178,3 @@ def _explain(fault: dict[str, Any]) -> str:
     said = str(fault["msg"]).removeprefix("Value error, ")
     said = "a field that is not known" if fault["type"] == "extra_forbidden" else said
     return f"{place}: {said}" if place else said
-
-
-def load(path: Path, kind: type[F], changes: Mapping[str, Any]) -> F:
-    """Open the stores and bridges of a federation's file, and make the federation.
-
-    A store that cannot be reached now takes part as one that fails, unless all are required or
-    nothing else says which space it holds: each search tries to open it.
-
-    Parameters
-    ----------
-    path : Path
-    kind : type
-        `Federation` or a subclass.
-    changes : mapping
-        Fields of the federation in place of what the file says.
-
-    Raises
-    ------
-    MissingFileError, ConfigError
-        And whatever the stores and bridges raise; stores already opened are closed again.
-    """
-    from isthmus.stores import registry
-
-    config = read(path)
-    loaded = _Bridges(path.parent)
-    options = {
-        **_ranked_by(config),
-        "depth": config.depth,
-        "dedup": config.dedup,
-        "dedup_similarity": config.dedup_similarity,
-        "remember": config.remember,
-        "timeout": None if config.timeout == "none" else config.timeout,
-        "retries": config.retries,
-        "require_all": config.require_all,
-        "budget": _budget(config.budget, path.parent),
-        "calibration": _calibration(config.calibration, path.parent),
-        **changes,
-    }
-    bridges = [(loaded.load(one.bridge_to), loaded.load(one.bridge_from)) for one in config.stores]
-    with contextlib.ExitStack() as opened:
-        sources = []
-        for one, (to_store, to_hub) in zip(config.stores, bridges, strict=True):
-            space = None if options["require_all"] else _promised(config, one, bridges)
-            store = opened.enter_context(_open(registry.resolve_url(one.url, path.parent), space))
-            common = loaded.load(one.bridge_common)
-            sources.append(
-                Source(one.name, store, to_store, to_hub, timeout=one.timeout, common=common)
-            )
-        federation = kind(_hub_space(config, sources, path.parent), sources, **options)
-        opened.pop_all()
-    return federation
-
-
-def _ranked_by(config: FederationConfig) -> dict[str, Any]:
-    """Return the fusion method and its weight, or the method with all that the file says of it."""
-    more = {"weights": config.weights, "common": config.common or None}
-    given = {name: value for name, value in more.items() if value is not None}
-    if not given:
-        return {"fusion": config.fusion, "weight": config.weight}
-    if config.weight is not None:
-        given["weight"] = config.weight
-    return {"fusion": make(config.fusion, **given), "weight": None}
-
-
-def _open(url: str, space: Space | None) -> Store:
-    """Open a store; one that is out of reach for now only where we know what it holds."""
-    from isthmus.stores import registry
-
-    try:
-        return registry.open_store(url)
-    except Exception as error:
-        if space is None or not may_pass(error):
-            raise
-        return UnopenedStore(url, space)
-
-
-def _promised(
-    config: FederationConfig,
-    store: StoreConfig,
-    bridges: Sequence[tuple[Bridge | None, Bridge | None]],
-) -> Space | None:
-    """Return the space of a store by its own bridges, or, of the hub, by those of the others."""
-    to_store, to_hub = bridges[config.stores.index(store)]
-    if to_store is not None:
-        return to_store.target
-    if to_hub is not None:
-        return to_hub.source
-    if store.name != config.hub:
-        return None
-    for other_to, other_from in bridges:
-        if other_to is not None:
-            return other_to.source
-        if other_from is not None:
-            return other_from.target
-    return None
-
-
-class _Bridges:
-    """Bridge folders, each loaded once; folders with the same bridge give the same object."""
-
-    def __init__(self, base: Path) -> None:
-        self._base = base
-        self._by_folder: dict[Path, Bridge] = {}
-        self._by_hash: dict[str, Bridge] = {}
-
-    def load(self, folder: str | None) -> Bridge | None:
-        from isthmus.bridge import Bridge
-
-        if folder is None:
-            return None
-        try:
-            path = (self._base / folder).resolve()
-            bridge = self._by_folder.get(path) or Bridge.load(path)
-        except IsthmusError:
-            raise
-        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-            raise MissingFileError(
-                expected="the folder of a bridge",
-                got=f"{folder[:300]!r} ({error})"[:400],
-                do="check bridge_to, bridge_from and bridge_common",
-            ) from error
-        if path not in self._by_folder:
-            self._by_folder[path] = self._by_hash.setdefault(bridge.hash, bridge)
-        return self._by_folder[path]
-
-
-def _budget(given: str, base: Path) -> str | Budget:
-    if given in ("uniform", "adaptive"):
-        return given
-    from isthmus.federate.adaptive import Adaptive
-
-    return Adaptive.from_file(base / given)
-
-
-def _calibration(given: str | None, base: Path) -> ScoreCalibration | None:
-    if given is None:
-        return None
-    from isthmus.federate.calibration import ScoreCalibration
-
-    return ScoreCalibration.from_file(base / given)
-
-
-def _hub_space(config: FederationConfig, sources: Sequence[Source], base: Path) -> Space:
-    if config.hub is not None:
-        return next(source.store.space for source in sources if source.name == config.hub)
-    if isinstance(config.hub_space, dict):
-        return Space.from_dict(config.hub_space)
-    path = base / str(config.hub_space)
-    return Space.from_json(_read_text(path, what="the hub's space", field="hub_space"))

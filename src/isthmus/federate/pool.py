@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from isthmus._types import FloatArray, IntArray
+from isthmus._types import FloatArray, IdArray, IntArray
 from isthmus.errors import CountMismatchError, StoreError
+from isthmus.federate.asked import in_every_space
 from isthmus.federate.budget import Budget
 from isthmus.federate.candidates import Candidates, first_columns
 from isthmus.federate.common import CommonSpaces
-from isthmus.federate.gather import Catch, Task, run
+from isthmus.federate.gather import Catch, Count, Task, run
 from isthmus.federate.memory import CarriedRows
 from isthmus.federate.merging import agreeing_columns
 from isthmus.federate.patience import Patience, Problem
 from isthmus.federate.source import Source
 from isthmus.federate.spokes import Spoke
+from isthmus.spaces import VectorSet
 
 __all__ = ["Pool"]
+
+COUNT_FROM = 1_000
+"""From this depth on, stores are asked how many rows they have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +63,32 @@ class Pool:
     dedup_similarity: float
     require_all: bool
     common: CommonSpaces | None = None
+
+    @cached_property
+    def names(self) -> IdArray:
+        """Of the sources, shape (n_sources,)."""
+        return np.array([source.name for source in self.sources])
+
+    @cached_property
+    def fingerprints(self) -> IdArray:
+        """Of the space that each source holds, shape (n_sources,)."""
+        return np.array([source.store.space.fingerprint for source in self.sources])
+
+    def within_rows(self, k: int, depth: int) -> tuple[int, int]:
+        """Return both, no larger than there are rows: what is asked for is also allocated."""
+        if depth <= COUNT_FROM:  # counting costs more than empty columns
+            return k, depth
+        asked = run([Count(source) for source in self.sources], self.patience)
+        counts = [COUNT_FROM if isinstance(one, Problem) else one for one in asked]
+        return max(1, min(k, sum(counts))), max(1, min(depth, max(counts)))
+
+    def in_every_space(
+        self, queries: VectorSet, native: Mapping[str, VectorSet]
+    ) -> list[FloatArray]:
+        """Return the queries in every space; see `isthmus.federate.asked`."""
+        return in_every_space(
+            queries, native, sources=self.sources, space_of=self.space_of, spokes=self.spokes
+        )
 
     def candidates(
         self,

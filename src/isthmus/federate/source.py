@@ -52,7 +52,7 @@ class Source:
         space, or where another source of the same space has them.
     common : Bridge, optional
         Between the hub's space and the store's, fitted with ``cca`` or another method that lands in
-        a comparison space: for fusion ``cca`` only.
+        a comparison space: for fusion ``cca``, and for ``score`` where every spoke has one.
     timeout : float, optional
         Seconds for one search of this store, see `Federation`; default: that of the federation, and
         none for the stores that compute in this process (``memory``, ``sqlite``).

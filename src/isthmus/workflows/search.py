@@ -9,6 +9,7 @@ import numpy as np
 
 from isthmus._progress import Track, silent
 from isthmus.federate import Federation
+from isthmus.federate.common import lacks_common
 from isthmus.federate.hub import QUERY_BLOCK
 from isthmus.rankings import Ranking
 from isthmus.spaces import VectorSet
@@ -27,6 +28,7 @@ def search(
     k: int = 10,
     depth: int | None = None,
     explain: bool = False,
+    min_probability: float | None = None,
     track: Track[VectorSet] = silent,
 ) -> Ranking:
     """Return the k best documents of a federation for each query.
@@ -43,6 +45,8 @@ def search(
         Candidates from each store; default: that of the federation, see `Federation`.
     explain : bool, default False
         Whether to keep the similarity of every hit in every space.
+    min_probability : float in [0, 1], optional
+        Leaves out hits that are less likely to be relevant; for a federation with a calibration.
     track : Track, default silent
         One step per block of queries, as many as the federation searches at a time.
 
@@ -63,7 +67,12 @@ def search(
     def ask(opened: Federation) -> Ranking:
         batches = track(asked.iter_batches(QUERY_BLOCK), "searching", steps)
         return Ranking.concatenate(
-            [opened.search(one, k=k, depth=depth, explain=explain) for one in batches]
+            [
+                opened.search(
+                    one, k=k, depth=depth, explain=explain, min_probability=min_probability
+                )
+                for one in batches
+            ]
         )
 
     if isinstance(federation, Federation):
@@ -95,11 +104,13 @@ def search_notes(
     ------
     str
         Stores that failed, and how many searches the budget saved; bridges whose verdict says not
-        to rely on them; queries of another kind than the pairs that a bridge was fitted on, or
-        outside its scope; ids that come twice.
+        to rely on them; bridges to a common space that are not used, as not every space has one;
+        queries of another kind than the pairs that a bridge was fitted on, or outside its scope;
+        ids that come twice.
     """
     if ranking is not None:
         yield from _missing(ranking)
+    yield from _unused(federation)
     for spoke in federation.spokes[1:]:
         for field, bridge in (("bridge_to", spoke.into), ("bridge_from", spoke.back)):
             if bridge is not None and bridge.verdict.status not in RELIABLE:
@@ -116,6 +127,17 @@ def search_notes(
             f"the same id comes from two stores in the answers to {twice:,} of {len(queries):,} "
             'queries, and stands twice in a TREC run: where it is one document, write dedup = "id" '
             "in the federation's file"
+        )
+
+
+def _unused(federation: Federation) -> Iterator[str]:
+    """Say that some bridges to a common space are for nothing."""
+    given = any(source.common is not None for source in federation.sources)
+    lacking = lacks_common(federation.sources, federation.spokes)
+    if given and lacking and not federation.method.common_directions:
+        yield (
+            "bridge_common is not used: it counts where every store of another space than the "
+            f"hub's has one, and {', '.join(map(repr, lacking))} has none"
         )
 
 

@@ -20,6 +20,7 @@ from isthmus.federate.config import read
 from isthmus.federate.fusion import Cca, Score
 from isthmus.spaces import Space
 from isthmus.stores import open_store
+from isthmus.workflows.search import search_notes
 
 HUB = Space(model="hub", dim=8, normalized=True)
 TWO = Space(model="two", dim=10, normalized=True)
@@ -205,9 +206,50 @@ def test_score_may_count_the_common_space_too(made):
         sources[place] = replace(source, to_hub=back)
     with Federation(HUB, sources, fusion=Score(common=0.25)) as federation:
         candidates = federation.candidates(queries, depth=4)
-    expected = 0.75 * Score().score(candidates) + 0.25 * candidates.common
+    expected = 0.75 * Score(common=0).score(candidates) + 0.25 * candidates.common
     np.testing.assert_allclose(Score(common=0.25).score(candidates), expected, rtol=1e-6)
-    with Federation(HUB, sources) as federation:
-        assert federation.candidates(queries, depth=4).common is None
     with pytest.raises(ParameterError, match="common from 0 to 1"):
         Score(common=1.5)
+
+
+def test_the_common_space_counts_by_default_where_every_spoke_has_one(made):
+    queries = made[0][0].select([10, 150])
+    sources = sources_of(made, name="default")
+    for place, source in enumerate(sources[1:], start=1):
+        back = Bridge.fit(Pairs.from_ids(made[0][place], made[0][0]), method="ridge")
+        sources[place] = replace(source, to_hub=back)
+    with Federation(HUB, sources) as federation:
+        assert federation.method == Score(common=0.2)
+        candidates = federation.candidates(queries, depth=4)
+        np.testing.assert_array_equal(
+            Score().score(candidates), Score(common=0.2).score(candidates)
+        )
+        assert list(search_notes(federation, queries)) == []
+    with Federation(HUB, sources, fusion=Score(common=0)) as federation:
+        assert federation.candidates(queries, depth=4).common is None
+    some = [*sources[:2], replace(sources[2], common=None)]
+    with Federation(HUB, some) as federation:
+        assert federation.method == Score()
+        assert federation.candidates(queries, depth=4).common is None
+        (note,) = search_notes(federation, queries)
+        assert note.startswith("bridge_common is not used")
+        assert "'s2' has none" in note
+
+
+def test_it_does_not_count_by_default_among_other_metrics():
+    rows = np.random.default_rng(0).normal(size=(60, 4))
+    ids = [f"d{row}" for row in range(60)]
+    one = VectorSet(ids, rows, Space(model="one", dim=4, metric="l2"))
+    two = VectorSet(ids, rows[:, ::-1], Space(model="two", dim=4, metric="l2"))
+    pairs = Pairs.from_ids(one, two)
+    sources = []
+    for name, vectors in (("one", one), ("two", two)):
+        store = open_store(f"memory://l2-{name}?collection=d", space=vectors.space)
+        store.upsert(vectors)
+        bridges = [Bridge.fit(each, method="ridge") for each in (pairs, pairs.reverse())]
+        bridges.append(Bridge.fit(pairs, method="cca"))
+        held = {"to_store": bridges[0], "to_hub": bridges[1], "common": bridges[2]}
+        sources.append(Source(name, store, **(held if name == "two" else {})))
+    with Federation(one.space, sources) as federation:
+        assert federation.method == Score()
+        assert np.isfinite(federation.search(one).scores).all()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from isthmus._types import FloatArray
 from isthmus.federate.candidates import Candidates
@@ -36,6 +36,17 @@ class Fusion(ABC):
     def common_directions(self) -> int:
         """Say how many directions of a common space are needed (`isthmus.federate.common`); 0."""
         return 0
+
+    def settled(self, *, common: bool) -> Self:
+        """Return it with what it leaves open decided for a federation.
+
+        Parameters
+        ----------
+        common : bool
+            Whether candidates of all its spaces can be compared in a common space.
+        """
+        del common
+        return self
 
     @abstractmethod
     def score(self, candidates: Candidates) -> FloatArray:

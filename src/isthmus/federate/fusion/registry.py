@@ -45,7 +45,7 @@ def make(name: str, **params: Any) -> Fusion:
     Examples
     --------
     >>> make("score", weight=0.75)
-    Score(weight=0.75, weights=None, common=0.0)
+    Score(weight=0.75, weights=None, common=None)
     """
     if name not in FUSIONS:
         raise UnknownNameError.of("fusion method", name, FUSIONS)
