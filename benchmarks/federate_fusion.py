@@ -5,8 +5,8 @@
 Stores of two or three models hold disjoint shards of one data set; a random fifth of its documents,
 relevant to no query, is embedded by all models: the pairs. Every fusion method and the integrations
 (ec, mig) rank the same stores; then the share of the native similarity is swept (HVMap, figure 10),
-and that of the common space, weights are fitted on 20, 50 and 200 labelled queries, and scores are calibrated on half of the
-queries and measured on the other half.
+and that of the common space, weights are fitted on 20, 50 and 200 labelled queries, and scores are
+calibrated on half of the queries and measured on the other half.
 """
 
 from __future__ import annotations
