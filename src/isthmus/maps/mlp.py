@@ -29,12 +29,12 @@ from isthmus.errors import ParameterError, UnknownNameError
 from isthmus.maps._fitting import PairedRows, check_fit
 from isthmus.maps.base import Map
 from isthmus.maps.training import Fitting, Network, Outcome, Schedule, find_objective
-from isthmus.maps.training.closed_form import CLOSED_FORMS
+from isthmus.maps.training.closed_form import CLOSED_FORMS, fit_closed_form
 from isthmus.maps.training.loop import Precision
 
 __all__ = ["MLP"]
 
-Start = Literal["auto", "ridge", "procrustes_ridge", "random"]
+Start = Literal["auto", "procrustes", "procrustes_ridge", "ridge", "random"]
 
 LEAST_PAIRS = 10
 PAPER_WIDTH = 5
@@ -55,7 +55,7 @@ class MLP(Map):
     ----------
     objective : str, default "fuzzy_contrastive"
         What is minimised: ``fuzzy_contrastive``, ``contrastive``, ``mse``, ``rkd_mse``.
-    start : {"auto", "ridge", "procrustes_ridge", "random"}, default "auto"
+    start : {"auto", "procrustes", "procrustes_ridge", "ridge", "random"}, default "auto"
         The linear branch: ``auto`` takes the closed form that keeps most held-out pairs; ``random``
         has none, as in the paper.
     depth : int, default 4
@@ -267,8 +267,8 @@ class MLP(Map):
         rng = np.random.default_rng([self.seed, 2])
         if start == "random":
             return Network.draw(dims, rng=rng)
-        fitted = CLOSED_FORMS[start]().fit(source, target, sample_weight=weight)
-        return Network.draw(dims, rng=rng, skip=fitted.weight_, bias=fitted.bias_)
+        skip, bias = fit_closed_form(start, source, target, weight)
+        return Network.draw(dims, rng=rng, skip=skip, bias=bias)
 
     def _keep(self, network: Network) -> None:
         """Take the arrays of a network; a single layer is a linear branch."""
