@@ -25,6 +25,9 @@ __all__ = ["Checkpoint"]
 
 FORMAT = "isthmus training checkpoint 1"
 
+HOSTILE = (TypeError, RecursionError)
+"""What a type that numpy does not have, and JSON without an end to its brackets, lead to."""
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -106,7 +109,7 @@ class Checkpoint:
                 metadata = file.metadata() or {}
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
             numbers = json.loads(metadata["numbers"])
-        except (SafetensorError, OSError, ValueError, LookupError, TypeError) as error:
+        except (SafetensorError, OSError, ValueError, LookupError, *HOSTILE) as error:
             raise self.corrupt(f"{type(error).__name__}: {error}") from error
         found = {name: tuple(array.shape) for name, array in arrays.items()}
         if metadata.get("format") != FORMAT or not isinstance(numbers, dict):
