@@ -37,5 +37,7 @@ def fit_closed_form(
     """
     fitted = CLOSED_FORMS[name]().fit(source, target, sample_weight=weight)
     dim = source.shape[1]
+    # As far out as the rows lie: nearer, a large bias would drown the difference in float32.
+    reach = np.exp2(np.ceil(np.log2(np.abs(source).max()))).astype(np.float32)
     bias = fitted.transform(np.zeros((1, dim), np.float32))[0]
-    return fitted.transform(np.eye(dim, dtype=np.float32)) - bias, bias
+    return (fitted.transform(reach * np.eye(dim, dtype=np.float32)) - bias) / reach, bias
