@@ -7,6 +7,8 @@ import pytest
 
 from isthmus.maps import MLP
 
+SMALL = {"start": "ridge", "width": 8, "epochs": 3, "least_steps": 40, "batch": 32}
+
 
 def unit(rows):
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
@@ -25,7 +27,7 @@ def make_mlp():
     """Return a maker of small networks."""
 
     def make(**params):
-        return MLP(**{"width": 8, "epochs": 3, "least_steps": 40, "batch": 32, **params})
+        return MLP(**{**SMALL, **params})
 
     return make
 
