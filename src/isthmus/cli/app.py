@@ -10,6 +10,7 @@ import typer
 from isthmus.cli.apply import apply
 from isthmus.cli.demo import demo
 from isthmus.cli.evaluate import evaluate
+from isthmus.cli.federate import federate
 from isthmus.cli.fit import fit
 from isthmus.cli.info import info
 from isthmus.cli.inspect import inspect
@@ -28,6 +29,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "evaluate": evaluate,
     "apply": apply,
     "info": info,
+    "federate": federate,
     "search": search,
     "integrate": integrate,
 }

@@ -66,7 +66,7 @@ def check_verdict(bridge: Bridge, required: str | None) -> None:
         bridge.require(required)
 
 
-def warn_of_verdict(bridge: Bridge, output: Output) -> None:
-    """Note a verdict that says: do not rely on this."""
+def warn_of_verdict(bridge: Bridge, output: Output, *, what: str = "") -> None:
+    """Note a verdict that says: do not rely on this; ``what`` says of what, where it needs it."""
     if bridge.verdict.status not in REQUIRABLE:
-        output.warn(f"the verdict is {bridge.verdict.status}: {bridge.verdict.reason}")
+        output.warn(f"{what}the verdict is {bridge.verdict.status}: {bridge.verdict.reason}")

@@ -18,6 +18,7 @@ Relative paths are relative to the file. See docs/federation.md.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -27,7 +28,7 @@ from isthmus.errors import ConfigError, MissingFileError
 from isthmus.federate.merging import DEDUP_SIMILARITY
 from isthmus.federate.patience import RETRIES, TIMEOUT_SECONDS
 
-__all__ = ["FederationConfig", "StoreConfig", "read", "read_text"]
+__all__ = ["FederationConfig", "StoreConfig", "read", "read_text", "validate"]
 
 
 class _Strict(BaseModel):
@@ -123,6 +124,17 @@ def read(path: Path) -> FederationConfig:
         raise _not_toml(path, str(error)) from error
     except RecursionError as error:
         raise _not_toml(path, "values inside values, too deep to read") from error
+    return validate(fields, path)
+
+
+def validate(fields: Mapping[str, Any], path: Path) -> FederationConfig:
+    """Check what a federation's file says, or will say, at this path.
+
+    Raises
+    ------
+    ConfigError
+        Not what it must say; each fault with its place.
+    """
     try:
         config = FederationConfig.model_validate(fields)
     except ValidationError as error:

@@ -6,6 +6,7 @@ from isthmus.workflows.demo import DemoResult, demo
 from isthmus.workflows.evaluate_bridge import Evaluation, evaluate_bridge
 from isthmus.workflows.find_links import FoundLinks, find_links
 from isthmus.workflows.fit_bridge import fit_bridge
+from isthmus.workflows.fit_federation import FittedBridge, FittedFederation, fit_federation
 from isthmus.workflows.inspect import Inspection, PairInspection, SetInspection, inspect
 from isthmus.workflows.integrate import Integrated, integrate
 from isthmus.workflows.search import search
@@ -15,6 +16,8 @@ __all__ = [
     "Applied",
     "DemoResult",
     "Evaluation",
+    "FittedBridge",
+    "FittedFederation",
     "FoundLinks",
     "Inspection",
     "Integrated",
@@ -25,6 +28,7 @@ __all__ = [
     "evaluate_bridge",
     "find_links",
     "fit_bridge",
+    "fit_federation",
     "inspect",
     "integrate",
     "search",
