@@ -1,8 +1,8 @@
 """Fitting a network to pairs: where to start, how long to train, and training on all pairs.
 
-A part of the pairs is held out. The start that keeps most of it is taken, training ends where it no
-longer gains, and then the same number of steps is taken on all pairs from a start fitted on all of
-them. With few pairs a held-out part says nothing, and the first start stays as it is.
+A part of the pairs is held out. From every start training goes on until that part no longer gains;
+where most of it is kept, the same number of steps is taken on all pairs, from a start fitted on all
+of them. With few pairs a held-out part says nothing, and the first start stays as it is.
 """
 
 from __future__ import annotations
@@ -125,27 +125,24 @@ class Fitting:
 
     def _run(self) -> Trained:
         rest, held = self._rows
-        name = self._choose_start()
+        first = next(iter(self.starts))
         if not len(held):
             steps = self._steps(len(rest)) if self.train_few else 0
-            return self._train(self._draw(name, rest), rest, steps=steps)
-        found = self._train(self._draw(name, rest), rest, steps=self._steps(len(rest)), judged=True)
+            return self._train(self._draw(first, rest), rest, steps=steps)
+        name, found = max(self._try_starts(), key=lambda tried: tried[1].kept)  # first on a tie
         if len(held) < REFIT_FROM * len(self.pairs):
             return found
         every = np.arange(len(self.pairs))
         again = self._train(self._draw(name, every), every, steps=found.steps)
         return replace(found, network=again.network)
 
-    def _choose_start(self) -> str:
-        names = list(self.starts)
-        rest, held = self._rows
-        if len(names) == 1 or not len(held):
-            return names[0]
-        kept = [
-            self._train(self._draw(name, rest), rest, steps=0, judged=True).looks[0][1]
-            for name in names
+    def _try_starts(self) -> list[tuple[str, Trained]]:
+        rest, _ = self._rows
+        steps = self._steps(len(rest))
+        return [
+            (name, self._train(self._draw(name, rest), rest, steps=steps, judged=True))
+            for name in self.starts
         ]
-        return names[int(np.argmax(kept))]
 
     def _draw(self, name: str, rows: IntArray) -> Network:
         return self.starts[name](self._source[rows], self._target[rows], self._weight(rows))
@@ -186,4 +183,5 @@ class Fitting:
 
 def is_unit(rows: FloatArray) -> bool:
     """Whether all rows have length one, as far as float16 goes."""
-    return bool(np.abs(row_lengths(rows) - 1).max() <= UNIT_TOLERANCE)
+    lengths = row_lengths(rows.astype(np.float32, copy=False))
+    return bool(np.abs(lengths - 1).max() <= UNIT_TOLERANCE)

@@ -55,6 +55,9 @@ class Schedule:
     patience : int
         Looks at the held-out rows without gain before training ends.
     weight_decay : float, default 0
+    warm_up : int, default 0
+        Steps over which the learning rate rises: Adam's first steps are as large as any, in
+        directions that one batch gives, and would overturn a good start.
     """
 
     steps: int
@@ -62,6 +65,11 @@ class Schedule:
     learning_rate: float
     patience: int
     weight_decay: float = 0.0
+    warm_up: int = 0
+
+    def rate(self, step: int) -> float:
+        """Return the learning rate of a step, counted from 0."""
+        return self.learning_rate * min(1.0, (step + 1) / (self.warm_up + 1))
 
     def is_look(self, step: int) -> bool:
         """Whether held-out rows are looked at after this step, counted from 1."""
@@ -90,6 +98,11 @@ class Trained:
     steps: int
     looks: tuple[tuple[int, float], ...]
     outcome: Outcome
+
+    @property
+    def kept(self) -> float:
+        """The best held-out preservation; NaN where nothing was held out."""
+        return max((score for _, score in self.looks), default=math.nan)
 
 
 def train(
@@ -265,6 +278,8 @@ class _Run:
         if self.weight is not None:
             losses = losses * self.weight[rows]
         loss = losses.mean()
+        for group in self.adam.param_groups:
+            group["lr"] = self.schedule.rate(self.step)
         self.adam.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it so
         self.adam.step()
