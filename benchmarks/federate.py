@@ -7,9 +7,10 @@ The rest of the documents lies in equal parts in the stores. Queries are encoded
 only, except in rows that say "all encoders". Per hub, map and split one cell is kept: the mean of
 every row, and of some rows the values per query. Cells that are done are skipped.
 
-Rows: ``score`` (and with a share w of the native similarity), ``one_directional`` into each space,
-``agg``, ``rrf``, ``combmnz``, ``cca``; ``ec``, all vectors carried into the hub's space; and, in
-the cells of the map "none", ``mig``, all documents natively in one space.
+Rows: ``score`` by the maps alone (and with a share w of the native similarity), ``score, common``
+with the common space too, ``one_directional`` into each space, ``agg``, ``rrf``, ``combmnz``,
+``cca``; ``ec``, all vectors carried into the hub's space; and, in the cells of the map "none",
+``mig``, all documents natively in one space.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from federate_cells import (
+    MAPS_ONLY,
     MODELS,
     TITLE_MODELS,
     TITLES,
+    WITH_COMMON,
     Judge,
     Maps,
     Problem,
@@ -123,14 +126,14 @@ def with_map(ready: Stage, spec: str, maps: Maps) -> tuple[dict[str, np.ndarray]
         "fit_seconds": time.perf_counter() - start,
     }
     judge = Judge.of(ready.problem, ready.hub)
-    pool = ready.pool(spec, maps, Score(common=0.2))
-    ways = BLIND | {"score": Score(), "cca": Cca(), "score, common .2": Score(common=0.2)}
-    ways |= {f"score w={share}": Score(weight=share) for share in SHARES}
+    pool = ready.pool(spec, maps, WITH_COMMON)
+    ways = BLIND | {"score": MAPS_ONLY, "score, common": WITH_COMMON, "cca": Cca()}
+    ways |= {f"score w={share}": Score(weight=share, common=0.0) for share in SHARES}
     places = [ready.hub, *ready.spokes]
     ways |= {f"one_directional {m}": OneDirectional(space=p) for p, m in enumerate(places)}
     found = judge.of_scores(pool, {name: way.score(pool) for name, way in ways.items()})
-    native = ready.pool(spec, maps, Score(), native=True)
-    found |= judge.of_scores(native, {"score, all encoders": Score().score(native)})
+    native = ready.pool(spec, maps, MAPS_ONLY, native=True)
+    found |= judge.of_scores(native, {"score, all encoders": MAPS_ONLY.score(native)})
     found["ec"] = judge.of_ids(
         ready.integrated(ready.hub, {m: back for m, (_, back) in both_ways.items()})
     )

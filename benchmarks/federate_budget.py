@@ -17,9 +17,8 @@ from pathlib import Path
 
 import numpy as np
 from common import arguments, documents, judgements, ndcg_of, queries, read, split_auxiliary, write
-from federate_two import fit_bridges
 
-from isthmus import Bridge, Federation, VectorSet
+from isthmus import Bridge, Federation, Pairs, VectorSet
 from isthmus.federate import Source
 from isthmus.federate.adaptive import Adaptive
 from isthmus.federate.candidates import Candidates
@@ -160,7 +159,7 @@ def _cut(
     asked = queries(args.data, dataset, args.hub)
     qrels = judgements(args.data, dataset)
     paired, rest = split_auxiliary(qrels, sides[0].ids, share=0.2, seed=seed)
-    bridges = fit_bridges(sides, paired, ["auto", "auto"], seed)
+    bridges = fit_bridges(sides, paired, seed)
     rows = sides[0].matrix()[rest]
     if case == "random":
         label = np.arange(len(rest)) % args.stores
@@ -169,6 +168,15 @@ def _cut(
         label = ((centroids**2).sum(axis=1) - 2 * rows @ centroids.T).argmin(axis=1)
     parts = [sides[place % 2].select(rest[label == place]) for place in range(args.stores)]
     return parts, bridges, asked, qrels
+
+
+def fit_bridges(sides: list[VectorSet], paired: np.ndarray, seed: int) -> list[Bridge]:
+    """Fit the bridge from the hub's space to the other, and the one back."""
+    out = Pairs.from_rows(*sides, paired, paired)
+    return [
+        Bridge.fit(out, collection=sides[1], seed=seed),
+        Bridge.fit(out.reverse(), purpose="score", collection=sides[0], seed=seed),
+    ]
 
 
 def _domains(

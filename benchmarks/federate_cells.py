@@ -36,6 +36,8 @@ from isthmus.bridge.verdict import Verdict
 from isthmus.evaluate.report import Report
 from isthmus.evaluate.retrieval import ndcg, recall
 from isthmus.federate import Candidates, Fusion, Source
+from isthmus.federate.fusion import Score
+from isthmus.federate.fusion.score import COMMON
 from isthmus.maps import Centre, Compose, Normalise, make, names
 from isthmus.neighbors import top_k
 from isthmus.spaces import Qrels
@@ -52,6 +54,8 @@ BASE_MAPS = ("dummy", "auto", "procrustes", "procrustes_ridge", "ridge", *LEARNE
 RIVAL_MAPS = ("drift_adapter", "embedding_converter")
 K = 10
 SHARE = 0.2
+MAPS_ONLY, WITH_COMMON = Score(common=0.0), Score(common=COMMON)
+"""HVMap's formula, and with the common space, which is the default where sources have one."""
 
 
 def known_maps() -> list[str]:
@@ -265,6 +269,12 @@ class Stage:
             self.problem.documents(self.hub).space, sources, fusion=fusion, **settings
         )
         return federation, asked[self.hub], native
+
+    def scored(self, spec: str, maps: Maps, judge: Judge, *, k: int = K) -> dict[str, np.ndarray]:
+        """Return both measures of score through a map, and of score with the common space."""
+        pool = self.pool(spec, maps, WITH_COMMON, depth=k)
+        ways = {spec: MAPS_ONLY, f"{spec}, common": WITH_COMMON}
+        return judge.of_scores(pool, {name: way.score(pool) for name, way in ways.items()}, k=k)
 
     def integrated(self, model: str, bridges: Mapping[str, Bridge], *, k: int = K) -> np.ndarray:
         """Return ids of the k best of all rows in one model: native, or through bridges to it."""

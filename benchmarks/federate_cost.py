@@ -43,6 +43,7 @@ from isthmus.federate.fusion import Agg
 from isthmus.stores import Store, open_store
 
 TASK = "federate_cost"
+WIDEST = "mpnet"
 ROWS, BATCH, SEED, PAIRS = 10_000, 100, 0, 2_000
 SIZES = (2, 3, 4, 5, 6)
 DEPTHS = (10, 50, 100)
@@ -267,7 +268,7 @@ def construction(
     cells: Sequence[dict[str, Any]],
 ) -> dict[str, Any]:
     """Measure rates on this machine, and reckon what each method costs at larger sizes."""
-    hub, other = spaces[0][0], spaces[MODELS.index("mpnet")][0]
+    hub, other = spaces[0][0], spaces[MODELS.index(WIDEST)][0]
     start = time.perf_counter()
     bridge = fit_both(hub, other, args.map)[0]
     train = (time.perf_counter() - start) / (2 * PAIRS)
@@ -280,7 +281,10 @@ def construction(
         fill(folder, 0, hub, args.rows).close()
         index = (time.perf_counter() - start) / min(args.rows, len(hub))
     largest = max(cells, key=lambda cell: (cell["N"], -cell["K"]))
-    counts = cost_of("score", Setting(rows=(args.rows,) * largest["N"], spaces=(0, 1) * 3))
+    n, layout = largest["N"], LAYOUTS[largest["layout"]]
+    spaces_of = tuple(place % layout for place in range(n))
+    asked = Setting(rows=(args.rows,) * n, spaces=spaces_of, k=largest["K"])
+    counts = cost_of("score", asked)
     rates = Rates(
         embed=EMBED_SECONDS,
         train=train,

@@ -31,9 +31,11 @@ import numpy as np
 from federate_cells import (
     DATASETS,
     DEFAULT_MLP,
+    MAPS_ONLY,
     MODELS,
     TITLE_MODELS,
     TITLES,
+    WITH_COMMON,
     Judge,
     Maps,
     Problem,
@@ -47,7 +49,7 @@ from federate_cells import (
 from link_measure import Kept
 
 from isthmus import Pairs, VectorSet
-from isthmus.federate.fusion import Agg, Score
+from isthmus.federate.fusion import Agg
 from isthmus.maps import Compose
 from isthmus.neighbors import Hnsw, top_k
 from isthmus.spaces import Qrels
@@ -56,6 +58,7 @@ from isthmus.stores import Found, Store, open_store
 TASK = "federate_studies"
 PAIRS = tuple((hub, other) for hub in MODELS for other in MODELS if hub != other)
 HUB, OTHER_MODEL = TITLE_MODELS
+THIRD = "para-l3"
 SIZES = (200, 500, 1_000, 2_000, 5_000, 15_000)
 HELD_OUT = 2_000
 NETWORKS = tuple(f"mlp:depth={depth}" for depth in (1, 2, 4))
@@ -97,7 +100,7 @@ def run(args: argparse.Namespace, study: str, dataset: str, seed: int) -> None:
 def stores(args: argparse.Namespace, problem: Problem, maps: Maps) -> Iterator[Cell]:
     """Cut the rest in N shards whose models take turns."""
     rest = problem.split()[1]
-    for used in ((HUB, OTHER_MODEL), (HUB, OTHER_MODEL, "para-l3")):
+    for used in ((HUB, OTHER_MODEL), (HUB, OTHER_MODEL, THIRD)):
         for n in range(len(used), 7):
             models = [used[place % len(used)] for place in range(n)]
             with stage(problem, HUB, models, np.array_split(rest, n)) as ready:
@@ -105,14 +108,13 @@ def stores(args: argparse.Namespace, problem: Problem, maps: Maps) -> Iterator[C
             yield {"models": ",".join(used), "N": n}, found
 
 
-def beside_agg(ready: Stage, specs: Sequence[str], maps: Maps, **settings: Any) -> dict[str, float]:
+def beside_agg(ready: Stage, specs: Sequence[str], maps: Maps) -> dict[str, float]:
     """Return mean nDCG@10 of score by every map, of agg with all encoders, and of mig."""
     judge = Judge.of(ready.problem, ready.hub)
-    pool = ready.pool(None, maps, Agg(), native=True, **settings)
+    pool = ready.pool(None, maps, Agg(), native=True)
     found = judge.of_scores(pool, {"agg, all encoders": Agg().score(pool)})
     for spec in specs:
-        pool = ready.pool(spec, maps, Score(), **settings)
-        found |= judge.of_scores(pool, {spec: Score().score(pool)})
+        found |= ready.scored(spec, maps, judge)
     for model in dict.fromkeys([ready.hub, *ready.models]):
         found[f"mig {model}"] = judge.of_ids(ready.integrated(model, {}))
     return {name: float(np.nanmean(values[0])) for name, values in found.items()}
@@ -139,7 +141,7 @@ def skew(args: argparse.Namespace, problem: Problem, maps: Maps) -> Iterator[Cel
             np.concatenate([first, others[:fill]]),
             np.concatenate([relevant[place == 1], others[fill:]]),
         ]
-        for other in (OTHER_MODEL, "para-l3"):
+        for other in (OTHER_MODEL, THIRD):
             with stage(problem, HUB, [HUB, other], rows) as ready:
                 found = beside_agg(ready, args.maps, maps)
             yield {"layout": layout, "models": f"{HUB},{other}"}, found
@@ -184,8 +186,7 @@ def depth(args: argparse.Namespace, problem: Problem, maps: Maps) -> Iterator[Ce
                 pool = ready.pool(None, maps, Agg(), native=True, depth=k)
                 found = judge.of_scores(pool, {"agg, all encoders": Agg().score(pool)}, k=k)
                 for spec in args.maps:
-                    pool = ready.pool(spec, maps, Score(), depth=k)
-                    found |= judge.of_scores(pool, {spec: Score().score(pool)}, k=k)
+                    found |= ready.scored(spec, maps, judge, k=k)
                 for model in (hub, other):
                     found[f"mig {model}"] = judge.of_ids(ready.integrated(model, {}, k=k), k=k)
                 means = {name: float(np.nanmean(one[0])) for name, one in found.items()}
@@ -203,7 +204,8 @@ def overlap(args: argparse.Namespace, problem: Problem, maps: Maps) -> Iterator[
             found = {}
             for name, spec, fusion in (
                 ("agg, all encoders", None, Agg()),
-                *((spec, spec, Score()) for spec in args.maps),
+                *((spec, spec, MAPS_ONLY) for spec in args.maps),
+                *((f"{spec}, common", spec, WITH_COMMON) for spec in args.maps),
             ):
                 federation, asked, native = ready.federation(spec, maps, fusion, dedup="id")
                 ranked = federation.search(asked, native_queries=None if spec else native)
@@ -249,7 +251,7 @@ def measure_size(
     out, back = fit_both(maps, ready.problem, spec, pairs)
     seconds = time.perf_counter() - start
     judge = Judge.of(ready.problem, HUB)
-    pool = ready.pool(spec, maps, Score())
+    pool = ready.pool(spec, maps, MAPS_ONLY)
     rest = np.concatenate(ready.rows)
     into = ready.problem.documents(OTHER_MODEL)
     asked = out.transform(ready.problem.asked(HUB).matrix())
@@ -258,7 +260,7 @@ def measure_size(
         "neighbours kept": kept_neighbours(*held, out),
         "neighbours kept back": kept_neighbours(*held[::-1], back),
         "mapped queries": float(np.nanmean(judge.of_ids(mapped)[0])),
-        "score": float(np.nanmean(judge.of_scores(pool, {"": Score().score(pool)})[""][0])),
+        "score": float(np.nanmean(judge.of_scores(pool, {"": MAPS_ONLY.score(pool)})[""][0])),
         "fit seconds": seconds,
     }
 
@@ -308,8 +310,8 @@ def composition(args: argparse.Namespace, problem: Problem, maps: Maps) -> Itera
         for name, pairs in chosen.items():
             for spec in args.maps:
                 fit_both(maps, problem, spec, pairs)
-                pool = ready.pool(spec, maps, Score())
-                scored = judge.of_scores(pool, {"": Score().score(pool)})[""]
+                pool = ready.pool(spec, maps, MAPS_ONLY)
+                scored = judge.of_scores(pool, {"": MAPS_ONLY.score(pool)})[""]
                 measured = {"pairs": len(pairs[0]), "score": float(np.nanmean(scored[0]))}
                 yield {"trained on": name, "map": spec}, measured
 
@@ -347,8 +349,8 @@ def similarity(args: argparse.Namespace, problem: Problem, maps: Maps) -> Iterat
                 mapped = out.transform(problem.documents(hub).matrix()[rest])
                 near = top_k(mapped, problem.documents(other).matrix()[rest], k=5).rows
                 hit = near == np.arange(len(rest))[:, None]
-                pool = ready.pool(spec, maps, Score())
-                scored = judge.of_scores(pool, {"": Score().score(pool)})[""]
+                pool = ready.pool(spec, maps, MAPS_ONLY)
+                scored = judge.of_scores(pool, {"": MAPS_ONLY.score(pool)})[""]
                 found[spec] = {
                     "Hit@1": float(hit[:, 0].mean()),
                     "Hit@5": float(hit.any(axis=1).mean()),
@@ -412,9 +414,9 @@ def searched_by_graphs(ready: Stage, specs: Sequence[str], maps: Maps) -> dict[s
     for spec in specs:
         for store in ready.stores:
             store.seconds = 0.0
-        pool = ready.pool(spec, maps, Score())
+        pool = ready.pool(spec, maps, MAPS_ONLY)
         seconds = [store.seconds for store in ready.stores]
-        scored = judge.of_scores(pool, {"": Score().score(pool)})[""][0]
+        scored = judge.of_scores(pool, {"": MAPS_ONLY.score(pool)})[""][0]
         found[spec] = {"nDCG@10": float(np.nanmean(scored)), "search seconds": sum(seconds)}
     return found
 

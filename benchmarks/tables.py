@@ -14,6 +14,7 @@ from pathlib import Path
 
 import lab19_tables
 from table_format import Goal, Part, Record, load, markdown
+from tables_federate import FEDERATING
 from tables_link import LINKING
 from tables_quality import QUALITY
 from tables_speed import SPEED
@@ -43,12 +44,32 @@ class Section:
 
 SECTIONS = (
     Section(
-        "federate_two",
-        "Two stores of two models, one ranking",
-        "A random fifth of the documents is embedded by both models (the pairs); the others lie "
-        "half in each store. Queries are encoded by the hub's model only, unless a row says both "
-        "encoders.",
-        f"python benchmarks/federate_two.py {DATA}",
+        "federate",
+        "Stores of two or three models, one ranking",
+        "Documents lie in equal parts in stores of different models; auxiliary documents, relevant "
+        "to no query, are the pairs: a share of the data set's own (in:), all of the other data "
+        "set, or stackoverflow titles. Queries are encoded by the hub's model only, unless a row "
+        "says all encoders.",
+        f"python benchmarks/federate.py {DATA}",
+    ),
+    Section(
+        "federate_studies",
+        "Federation: stores, skew, pairs, maps, graphs",
+        "What changes when one thing does. `minilm-l6` is the hub unless models are named; pairs "
+        "are a fifth of the documents unless they are studied.",
+        f"python benchmarks/federate_studies.py all {DATA}",
+    ),
+    Section(
+        "federate_cost",
+        "What each part of a federated search costs",
+        "Six SQLite stores of real vectors; parts in processor time within one run, by turns.",
+        f"OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/federate_cost.py {DATA}",
+    ),
+    Section(
+        "federate_training",
+        "Training a learned map",
+        "All of a fit, beside the same matrix products with nothing between them.",
+        f"OMP_NUM_THREADS=2 python benchmarks/federate_training.py {DATA}",
     ),
     Section(
         "query_mapping",
@@ -177,7 +198,12 @@ def part_of(section: Section, records: Sequence[Record]) -> Part:
     """Return what a section says; results of an older format are named, not guessed at."""
     if not records:
         return nothing(section, "not measured yet")
-    makers: dict[str, Callable[[Sequence[Record]], Part]] = {**QUALITY, **SPEED, **LINKING}
+    makers: dict[str, Callable[[Sequence[Record]], Part]] = {
+        **QUALITY,
+        **SPEED,
+        **LINKING,
+        **FEDERATING,
+    }
     try:
         return makers[section.task](records)
     except (KeyError, TypeError, IndexError) as error:

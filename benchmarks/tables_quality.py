@@ -1,4 +1,4 @@
-"""Tables of what bridges and federations keep: federation, queries, reports, scope, Lab 19."""
+"""Tables of what bridges keep: queries, reports, scope, Lab 19."""
 
 from __future__ import annotations
 
@@ -10,55 +10,7 @@ import numpy as np
 from honesty import MODELS, SIZES
 from table_format import REPORTED, Goal, Part, Record, markdown, reported
 
-BOTH = "agg, both encoders"
-ONE_WAY = "one-directional"
 CELLS = len(SIZES) * len(REPORTED) * sum(len(each) * (len(each) - 1) for each in MODELS.values())
-DEFAULT = "score w1 = 0.5"  # what `Score()` does with two spaces; a test compares them
-
-
-def federate_two(records: Sequence[Record]) -> Part:
-    """Mean nDCG@10, beside AGG with both encoders and the best one-directional ranking."""
-    lines: list[str] = []
-    goals: list[Goal] = []
-    for key, cells in grouped(records, "dataset", "hub", "other", "methods").items():
-        dataset, hub, other, methods = key
-        every = [cell["result"]["nDCG@10"] for cell in cells]
-        means = {name: float(np.mean([one[name] for one in every])) for name in every[0]}
-        best = max(mean for name, mean in means.items() if name.startswith(ONE_WAY))
-        rows = [
-            [mark(name), f"{mean:.4f}", f"{mean / means[BOTH]:.3f}", f"{mean - best:+.4f}"]
-            for name, mean in means.items()
-        ]
-        lines += [
-            f"{dataset}; hub {hub}, other {other}; maps {' and '.join(methods)}; "
-            f"{seeds_of(cells)}:",
-            "",
-            *markdown(["", "nDCG@10", "of AGG, both encoders", "over best one-way"], rows),
-            "",
-        ]
-        if set(methods) == {"auto"} and DEFAULT in means:
-            goals += federation_goals(f"{dataset}, {hub} and {other}", means, best, so_far(cells))
-    return Part(lines, goals)
-
-
-def federation_goals(where: str, means: dict[str, float], best: float, note: str) -> list[Goal]:
-    share, above = means[DEFAULT] / means[BOTH], means[DEFAULT] - best
-    return [
-        Goal(
-            f"{where}: federated nDCG@10 at least .95 of AGG with both encoders",
-            f"{share:.3f}{note}",
-            share >= 0.95,
-        ),
-        Goal(
-            f"{where}: within .01 of the best one-directional ranking, or above",
-            f"{above:+.4f}{note}",
-            above >= -0.01,
-        ),
-    ]
-
-
-def mark(name: str) -> str:
-    return f"**{name} (default)**" if name == DEFAULT else name
 
 
 def query_mapping(records: Sequence[Record]) -> Part:
@@ -246,7 +198,6 @@ def so_far(cells: Sequence[Record]) -> str:
 
 
 QUALITY: dict[str, Callable[[Sequence[Record]], Part]] = {
-    "federate_two": federate_two,
     "query_mapping": query_mapping,
     "honesty": honesty,
     "lab19": lab19,

@@ -15,8 +15,6 @@ import pytest
 
 from isthmus import Pairs, Space, VectorSet
 from isthmus.evaluate.linking import are_true
-from isthmus.federate.candidates import Candidates
-from isthmus.federate.fusion import Score
 from isthmus.link import LinkProblem, Links
 from isthmus.link.self_training import SelfTraining
 from isthmus.maps import Compose, names
@@ -85,7 +83,7 @@ def read(path: Path) -> dict:
 def test_the_bake_off_keeps_one_file_per_run_and_one_that_pools_them(results: Path):
     files = sorted(path.name for path in (results / "lab19").iterdir())
     assert files == [f"planted.one.two.{which}.json" for which in ("0", "1", "pooled")]
-    assert all((results / "lab19" / name).stat().st_size < 80_000 for name in files)
+    assert all((results / "lab19" / name).stat().st_size < 8_000 * len(names()) for name in files)
 
 
 def test_every_map_is_measured_on_every_choice_of_pairs(results: Path):
@@ -169,7 +167,7 @@ def write(results: Path, docs: Path) -> dict[str, str]:
 
 def test_pages_name_what_was_not_measured(tmp_path: Path):
     pages = write(tmp_path / "nothing", tmp_path / "docs")
-    assert pages["numbers"].count("Not measured yet.") == 13
+    assert pages["numbers"].count("Not measured yet.") == 16
     assert "python benchmarks/honesty.py --data ../shared/data" in pages["numbers"]
     assert "Not measured yet: `python benchmarks/lab19.py" in pages["lab19"]
 
@@ -192,23 +190,6 @@ def test_results_of_another_format_are_named(tmp_path: Path, capsys: pytest.Capt
     page = write(tmp_path, tmp_path / "docs")["numbers"]
     assert "Results are of another format than these tables; run it again." in page
     assert "apply_speed: results of another format (KeyError" in capsys.readouterr().out
-
-
-def test_numbers_of_two_stores_come_from_the_script(data: Path, tmp_path: Path):
-    script = importlib.import_module("federate_two")
-    args = Namespace(
-        data=data, results=tmp_path, hub="one", other="two", methods=["auto", "auto"], seeds=[0]
-    )
-    script.run(args, "planted", 0)
-    means = read(next((tmp_path / "federate_two").iterdir()))["result"]["nDCG@10"]
-    share = means["score w1 = 0.5"] / means["agg, both encoders"]
-    page = write(tmp_path, tmp_path / "docs")["numbers"]
-    answer = "yes" if share >= 0.95 else "**no**"
-    assert (
-        f"at least .95 of AGG with both encoders | {share:.3f} (1 of 5 splits so far) | {answer} |"
-        in page
-    )
-    assert "**score w1 = 0.5 (default)**" in page
 
 
 def test_rivals_weights_and_calibration_come_from_the_script(data: Path, tmp_path: Path):
@@ -237,20 +218,6 @@ def test_the_adaptive_budget_comes_from_the_script(data: Path, tmp_path: Path):
     losses = records[0]["result"]["losses"]
     assert all(0 < cell["searched"] <= 1 for cell in losses.values())
     assert len(script.table(records, args).splitlines()) == 2 + len(losses)
-
-
-def test_the_default_that_is_marked_is_the_default():
-    candidates = Candidates(
-        ids=np.array([["a", "b"]]),
-        similarities=np.array([[[0.5, 0.25]], [[0.25, 0.75]]], dtype=np.float32),
-        source=np.array([0, 1]),
-        rank=np.array([1, 1]),
-        space=np.array([0, 1]),
-        same=np.array([[0, 1]]),
-    )
-    weight = float(importlib.import_module("tables_quality").DEFAULT.removeprefix("score w1 = "))
-    default, named = (score.score(candidates) for score in (Score(), Score(weight=weight)))
-    np.testing.assert_array_equal(default, named)
 
 
 def test_honesty_comes_from_the_script(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

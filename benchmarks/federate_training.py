@@ -1,0 +1,140 @@
+"""What training a learned map costs: seconds, quality, and how busy the processor is.
+
+    OMP_NUM_THREADS=2 python benchmarks/federate_training.py --data ../shared/data
+
+20,000 titles in two models, 384 to 768 columns, default settings. Every matrix product of torch is
+counted while the map is fitted, by its shape. In turns with the fits the same products are made
+bare, as often as in the fit and with nothing else: operations per second of both are compared. The
+products that numpy makes before training (closed forms to start from) are not counted; their time
+is. Quality: neighbours kept of documents of other data sets, beside those of the closed forms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+from federate_cells import DATASETS, DEFAULT_MLP, TITLE_MODELS, TITLES, make_map
+from federate_studies import kept_neighbours
+
+TASK = "federate_training"
+Shape = tuple[int, int, int]
+REPEATS = 20
+"""Of each bare product at most; the rest of the fit's number is reckoned."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--results", type=Path, default=common.RESULTS)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--pairs", type=int, default=20_000)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--map", default=DEFAULT_MLP)
+    args = parser.parse_args()
+    import torch
+
+    torch.set_num_threads(args.threads)
+    source, target = (
+        common.documents(args.data, TITLES, model).matrix()[: args.pairs] for model in TITLE_MODELS
+    )
+    fits = [measure(args, source, target, seed) for seed in args.seeds]
+    plain = {}
+    for name in ("procrustes", "ridge"):
+        start = time.perf_counter()
+        fitted = make_map(name, 0).fit(source, target)
+        plain[name] = {"seconds": time.perf_counter() - start, **quality(args.data, fitted)}
+    parameters = {
+        "pairs": len(source), "dims": [source.shape[1], target.shape[1]],
+        "threads": args.threads, "map": args.map, "seed": args.seeds[0],
+    }  # fmt: skip
+    name = f"{args.map.replace(':', '.')}.{len(source)}"
+    result = {"fits": fits, "closed forms": plain, "torch": torch.__version__}
+    common.write(args.results, TASK, name, parameters, result)
+    for fit in fits:
+        print({key: value for key, value in fit.items() if key != "products"})
+    shares = [fit["share"] for fit in fits]
+    print(f"median share of the bare products' rate {statistics.median(shares):.2f}", plain)
+
+
+def measure(
+    args: argparse.Namespace, source: np.ndarray, target: np.ndarray, seed: int
+) -> dict[str, Any]:
+    """Fit once with products counted, once without, and make the products bare."""
+    counted = counted_fit(args.map, source, target, seed)
+    start = time.perf_counter()
+    fitted = make_map(args.map, seed).fit(source, target)
+    seconds = time.perf_counter() - start
+    bare = bare_seconds(counted)
+    flops = float(sum(2 * m * k * n * count for (m, k, n), count in counted.items()))
+    return {
+        "seed": seed,
+        "seconds": seconds,
+        "flops": flops,
+        "gflops": flops / seconds / 1e9,
+        "bare gflops": flops / bare / 1e9,
+        "share": bare / seconds,
+        "about": getattr(fitted.inner_, "about", ""),
+        "steps": int(np.max(getattr(fitted.inner_, "look_steps_", [0]))),
+        **quality(args.data, fitted),
+        "products": [[*shape, count] for shape, count in counted.most_common(12)],
+    }
+
+
+def counted_fit(spec: str, source: np.ndarray, target: np.ndarray, seed: int) -> Counter[Shape]:
+    """Fit a map and return how often torch made each matrix product, (m, k) by (k, n)."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    counts: Counter[Shape] = Counter()
+
+    class Counting(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            del types
+            if func.__name__.startswith(("mm.", "addmm.")):
+                one, two = args[-2:]
+                counts[(one.shape[0], one.shape[1], two.shape[1])] += 1
+            return func(*args, **(kwargs or {}))
+
+    with Counting():
+        make_map(spec, seed).fit(source, target)
+    return counts
+
+
+def bare_seconds(counts: Counter[Shape]) -> float:
+    """Return the seconds that these products take with nothing between them."""
+    import torch
+
+    total = 0.0
+    for (m, k, n), count in counts.items():
+        one, two = torch.randn(m, k), torch.randn(k, n)
+        torch.mm(one, two)
+        repeats = min(count, REPEATS)
+        start = time.perf_counter()
+        for _ in range(repeats):
+            torch.mm(one, two)
+        total += (time.perf_counter() - start) / repeats * count
+    return total
+
+
+def quality(data: Path, fitted: Any) -> dict[str, float]:
+    """Return the neighbours kept of the documents of other data sets."""
+    return {
+        f"neighbours kept, {dataset}": kept_neighbours(
+            *(common.documents(data, dataset, model).matrix() for model in TITLE_MODELS), fitted
+        )
+        for dataset in DATASETS
+    }
+
+
+if __name__ == "__main__":
+    main()
