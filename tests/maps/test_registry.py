@@ -18,7 +18,10 @@ def test_names_in_the_order_of_freedom():
         "low_rank",
         "procrustes_ridge",
         "ridge",
+        "drift_adapter",
         "mlp_small",
+        "mlp",
+        "embedding_converter",
     )
 
 

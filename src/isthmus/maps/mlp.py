@@ -71,7 +71,8 @@ class MLP(Map):
     batch : int, default 1,792
         Rows per step (HVMap, section 3.5.3).
     learning_rate : float, optional
-        Of Adam. Default 1e-3 for a random start (the paper's), 3e-5 for a closed-form one.
+        Of Adam. Default 1e-3 for a random start (the paper's), 3e-5 after a warm-up of 20 steps
+        for a closed-form one.
     weight_decay : float, default 0
     held_out : float, default 0.2
         Share of the pairs that says when to stop, at most half and 500 of them.
