@@ -45,11 +45,15 @@ def assemble(federation: Federation) -> tuple[Pool, Fusion]:
         back = bool(wanted - {row}) or federation.dedup == "vector"
         spoke.check(into=bool(wanted), back=back)
     directions = method.common_directions
+
+    def remembered() -> tuple[tuple[CarriedRows, ...], ...]:
+        return tuple(tuple(CarriedRows(federation.remember) for _ in spokes) for _ in sources)
+
     pool = Pool(
         sources=sources,
         spokes=spokes,
         space_of=space_of,
-        carried=tuple(tuple(CarriedRows(federation.remember) for _ in spokes) for _ in sources),
+        carried=remembered(),
         patience=tuple(_patience(federation, place) for place in range(len(sources))),
         budget=_make_budget(federation),
         dedup=federation.dedup,
@@ -58,6 +62,7 @@ def assemble(federation: Federation) -> tuple[Pool, Fusion]:
         common=join_spaces(sources, spokes, space_of, directions=directions)
         if directions
         else None,
+        common_carried=remembered() if directions else (),
     )
     return pool, method
 

@@ -9,14 +9,17 @@ Reference: HVMap, section 5.1.4 (CCA), there for two spaces.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from isthmus._linalg import normalise
 from isthmus._types import FloatArray, IntArray
 from isthmus.errors import ConfigError, ParameterError
+from isthmus.federate.memory import CarriedRows, Marked
 from isthmus.federate.similarity import pair_similarity
 from isthmus.federate.source import Source, check_common
 from isthmus.spaces import Space
@@ -44,32 +47,54 @@ class CommonSpaces:
     bridges: Mapping[int, Bridge]
     directions: int
 
+    def project_queries(self, queries: FloatArray) -> dict[int, FloatArray]:
+        """Return queries of the hub's space (m, dim) in the common space of every spoke."""
+        return {
+            space: self._cut(bridge.transform(queries)) for space, bridge in self.bridges.items()
+        }
+
     def compare(
-        self, queries: FloatArray, candidates: FloatArray, rows: IntArray, *, space: int
+        self,
+        asked: Mapping[int, FloatArray],
+        candidates: FloatArray,
+        rows: IntArray,
+        *,
+        space: int,
+        marked: Marked,
+        carried: Sequence[CarriedRows],
     ) -> FloatArray:
         """Return the cosine of each query and its candidates in the common space, (m, depth).
 
         Parameters
         ----------
-        queries : FloatArray of shape (m, dim of the hub's space)
-        candidates : FloatArray of shape (n, dim of that space)
+        asked : mapping of int to FloatArray of shape (m, directions)
+            What `project_queries` gave.
+        candidates : FloatArray of shape (n, dim of their space)
         rows : IntArray of shape (m, depth)
             Row of each candidate; -1 for none, which gives NaN.
         space : int
             That of the candidates.
+        marked : Marked
+            Of the candidates.
+        carried : sequence of CarriedRows, one per space
+            Those of the source in the common space of each spoke, from earlier searches.
         """
-        bridges = [self.bridges[space]] if space else list(self.bridges.values())
+        places = [space] if space else list(self.bridges)
         total = np.zeros(rows.shape, dtype=np.float32)
-        for bridge in bridges:
-            asked = bridge.transform(queries)[:, : self.directions]
+        for place in places:
+            bridge = self.bridges[place]
             project = bridge.transform_target if space else bridge.transform
-            total += pair_similarity(
-                asked,
-                project(candidates)[:, : self.directions],
-                rows,
-                space=Space(model="common", dim=asked.shape[1]),
-            )
-        return total / np.float32(len(bridges))
+            landed = carried[place].carry(marked, candidates, partial(self._land, project))
+            common = Space(model="common", dim=landed.shape[1], normalized=True)
+            total += pair_similarity(asked[place], landed, rows, space=common)
+        return total / np.float32(len(places))
+
+    def _land(self, project: Callable[[FloatArray], FloatArray], rows: FloatArray) -> FloatArray:
+        return self._cut(project(rows))
+
+    def _cut(self, projected: FloatArray) -> FloatArray:
+        """Return the first directions, of length one."""
+        return normalise(projected[:, : self.directions])
 
 
 def lacks_common(sources: Sequence[Source], spokes: Sequence[Spoke]) -> tuple[str, ...]:

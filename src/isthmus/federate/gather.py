@@ -13,8 +13,8 @@ sources be searched side by side.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from isthmus._types import FloatArray, IdArray, IntArray
 from isthmus.errors import UnknownIdError
 from isthmus.federate.call import Call, CallApart, Work
 from isthmus.federate.common import CommonSpaces
-from isthmus.federate.memory import CarriedRows
+from isthmus.federate.memory import CarriedRows, Marked
 from isthmus.federate.patience import Patience, Problem
 from isthmus.federate.similarity import pair_similarity
 from isthmus.federate.source import Source
@@ -137,6 +137,10 @@ class Task:
         Whether the catch holds the vectors themselves.
     common : CommonSpaces, optional
         Where its candidates are compared besides.
+    common_queries : mapping of int to FloatArray of shape (m, directions)
+        The queries in the common space of each spoke.
+    common_carried : sequence of CarriedRows, one per space
+        As ``carried``, in the common space of each spoke.
     """
 
     source: Source
@@ -148,6 +152,8 @@ class Task:
     carried: Sequence[CarriedRows]
     keep_vectors: bool = False
     common: CommonSpaces | None = None
+    common_queries: Mapping[int, FloatArray] = field(default_factory=dict)
+    common_carried: Sequence[CarriedRows] = ()
 
     @property
     def n_queries(self) -> int:
@@ -184,20 +190,28 @@ class Task:
         vectors, rows = fetched.vectors, fetched.rows
         native = in_hub = vectors.matrix()
         others = [space for space in self.wanted if space != self.space]
+        marked = Marked.of(vectors.ids, native)
         if self.space != 0 and (others or self.keep_vectors):
-            in_hub = self.carried[0].carry(vectors.ids, native, self.spokes[self.space].to_hub)
+            in_hub = self.carried[0].carry(marked, native, self.spokes[self.space].to_hub)
         for space in others:
             landed = in_hub
             if space != 0:
                 through = self.spokes[space].from_hub
-                landed = self.carried[space].carry(vectors.ids, in_hub, through)
+                landed = self.carried[space].carry(marked, in_hub, through)
             similarities[space] = pair_similarity(
                 self.queries[space], landed, rows, space=self.spokes[space].space
             )
         kept = Vectors(native, in_hub, rows) if self.keep_vectors else None
         common = None
         if self.common is not None:
-            common = self.common.compare(self.queries[0], native, rows, space=self.space)
+            common = self.common.compare(
+                self.common_queries,
+                native,
+                rows,
+                space=self.space,
+                marked=marked,
+                carried=self.common_carried,
+            )
         return Catch(fetched.ids, similarities, kept, common)
 
 

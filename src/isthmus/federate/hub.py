@@ -72,7 +72,7 @@ class Federation:
         different spaces are one document (`isthmus.federate.merging`, docs/federation.md).
     remember : int, default 16,384
         Candidates per source that stay in memory in each other space and are not mapped again: at
-        most 75 MB for 384 and 768 dimensions. A document that was replaced is mapped anew.
+        most 50 MB in 768 dimensions. A document that was replaced is mapped anew.
     timeout : float or None, default 30.0
         Seconds for one search of one store, for up to 100 queries, attempts and pauses together; a
         larger block has as many times more. Not for stores that compute in this process, unless

@@ -51,6 +51,8 @@ class Pool:
     require_all : bool
     common : CommonSpaces, optional
         Where candidates are compared besides, for a fusion method that asks for it.
+    common_carried : sequence of sequences of CarriedRows
+        Per source and spoke, in the common space; empty without one.
     """
 
     sources: Sequence[Source]
@@ -63,6 +65,7 @@ class Pool:
     dedup_similarity: float
     require_all: bool
     common: CommonSpaces | None = None
+    common_carried: Sequence[Sequence[CarriedRows]] = ()
 
     @cached_property
     def names(self) -> IdArray:
@@ -166,22 +169,25 @@ class Pool:
             for place in range(len(self.sources))
         ]
         asked = [place for place, rows in enumerate(rows_of) if len(rows) or not n_queries]
-        tasks = [
-            Task(
-                self.sources[place],
-                int(self.space_of[place]),
-                self.spokes,
-                queries
-                if len(rows_of[place]) == n_queries
-                else [one[rows_of[place]] for one in queries],
-                compared,
-                depth,
-                self.carried[place],
-                keep_vectors=self.dedup == "vector",
-                common=self.common,
+        common = {} if self.common is None else self.common.project_queries(queries[0])
+        tasks = []
+        for place in asked:
+            rows = slice(None) if len(rows_of[place]) == n_queries else rows_of[place]
+            tasks.append(
+                Task(
+                    self.sources[place],
+                    int(self.space_of[place]),
+                    self.spokes,
+                    [one[rows] for one in queries],
+                    compared,
+                    depth,
+                    self.carried[place],
+                    keep_vectors=self.dedup == "vector",
+                    common=self.common,
+                    common_queries={space: one[rows] for space, one in common.items()},
+                    common_carried=self.common_carried[place] if common else (),
+                )
             )
-            for place in asked
-        ]
         nothing = Catch.nothing(len(self.spokes), n_queries, depth)
         catches = [nothing] * len(self.sources)
         problems = []
