@@ -17,9 +17,10 @@ from isthmus import Pairs, Space, VectorSet
 from isthmus.evaluate.linking import are_true
 from isthmus.link import LinkProblem, Links
 from isthmus.link.self_training import SelfTraining
-from isthmus.maps import Compose, names
+from isthmus.maps import MAPS, Compose
 from isthmus.testing.planted import planted_pair
 
+METHODS = tuple(name for name in MAPS if not MAPS[name].costly)
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 DOCUMENTS, QUERIES, PAIRS = 300, 40, 60
 
@@ -83,13 +84,13 @@ def read(path: Path) -> dict:
 def test_the_bake_off_keeps_one_file_per_run_and_one_that_pools_them(results: Path):
     files = sorted(path.name for path in (results / "lab19").iterdir())
     assert files == [f"planted.one.two.{which}.json" for which in ("0", "1", "pooled")]
-    assert all((results / "lab19" / name).stat().st_size < 8_000 * len(names()) for name in files)
+    assert all((results / "lab19" / name).stat().st_size < 9_000 * len(METHODS) for name in files)
 
 
 def test_every_map_is_measured_on_every_choice_of_pairs(results: Path):
     run = read(results / "lab19/planted.one.two.0.json")["result"]
     assert list(run["means"]) == ["all-easy", "one spot", "random", "coverage"]
-    assert all(tuple(found) == names() for found in run["means"].values())
+    assert all(tuple(found) == METHODS for found in run["means"].values())
     assert run["anchors"]["all-easy"]["hard_pairs"] == 0.0
     assert (
         run["anchors"]["one spot"]["empty_clusters"] > run["anchors"]["coverage"]["empty_clusters"]
