@@ -122,7 +122,7 @@ def held_out(
     rows: list[IntArray] = []
     parts: list[FloatArray] = []
     for split in track(splits, "fitting on the other pairs", len(splits)):
-        fitted = fit(build(), pairs, split.train)
+        fitted = fit(build(), pairs, split.train, collection=collection)
         rows.append(split.test)
         parts.append(carry(fitted, pairs.source[split.test], pairs.target_space))
     order = np.argsort(np.concatenate(rows), kind="stable")
@@ -133,10 +133,15 @@ def held_out(
     return HeldOut(mapped, target[order], fitted.transform_target(collection))
 
 
-def fit(unfitted: Compose, pairs: Pairs, rows: IntArray) -> Compose:
-    """Fit a map on some of the pairs, with their weights."""
+def fit(
+    unfitted: Compose, pairs: Pairs, rows: IntArray, *, collection: FloatArray | None = None
+) -> Compose:
+    """Fit a map on some of the pairs, with their weights; a learned one sees the collection."""
     weight = None if pairs.weight is None else pairs.weight[rows]
-    return unfitted.fit(pairs.source[rows], pairs.target[rows], sample_weight=weight)
+    unpaired = collection if unfitted.inner.costly else None
+    return unfitted.fit(
+        pairs.source[rows], pairs.target[rows], sample_weight=weight, unpaired_target=unpaired
+    )
 
 
 def _folds(share: FloatArray, folds: int) -> tuple[Split, ...]:

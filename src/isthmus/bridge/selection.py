@@ -137,7 +137,12 @@ def select(
         min_retention=min_retention,
     )
     return Selection(
-        map=fit(build(chosen.method), pairs, np.arange(len(pairs))),
+        map=fit(
+            build(chosen.method),
+            pairs,
+            np.arange(len(pairs)),
+            collection=native.index.database,
+        ),
         report=report,
         verdict=verdict,
         candidates=tuple(_row(trial, trials, CRITERIA[purpose], seed=seed) for trial in trials),

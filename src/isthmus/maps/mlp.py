@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from isthmus._linalg import in_row_blocks, normalise
 from isthmus._types import FloatArray
-from isthmus._validate import check_positive, check_share, check_whole
+from isthmus._validate import as_matrix, check_positive, check_share, check_whole
 from isthmus.errors import ParameterError, UnknownNameError
 from isthmus.maps._fitting import PairedRows, check_fit
 from isthmus.maps.base import Map
@@ -200,6 +200,9 @@ class MLP(Map):
     ) -> Self:
         """Train on pairs X (n, dim_source) and Y (n, dim_target), at least ten.
 
+        ``unpaired_target`` (m, dim_target) is the collection in which held-out rows are to find
+        their neighbours, which decides when training ends; nothing else is learned from it.
+
         Raises
         ------
         MissingExtraError
@@ -213,7 +216,12 @@ class MLP(Map):
         """
         self._check_params()
         pairs = check_fit(X, Y, sample_weight, minimum=LEAST_PAIRS)
-        fitting = self._fitting(pairs)
+        collection = (
+            None
+            if unpaired_target is None
+            else as_matrix(unpaired_target, name="unpaired_target", dim=pairs.target.shape[1])
+        )
+        fitting = self._fitting(pairs, collection)
         trained = fitting.run()
         self._keep(trained.network)
         self.unit_ = np.asarray(int(fitting.unit))
@@ -234,7 +242,7 @@ class MLP(Map):
 
         return in_row_blocks(forward, self._check_source(X))
 
-    def _fitting(self, pairs: PairedRows) -> Fitting:
+    def _fitting(self, pairs: PairedRows, collection: FloatArray | None) -> Fitting:
         rate = self.learning_rate
         if rate is None:
             rate = RANDOM_RATE if self.start == "random" else BRANCH_RATE
@@ -258,6 +266,7 @@ class MLP(Map):
             precision=self.precision,
             checkpoint=self.checkpoint,
             params={"map": self.name, **self.recorded_params()},
+            collection=collection,
             train_few=self.start == "random",
         )
 

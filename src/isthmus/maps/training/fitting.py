@@ -27,6 +27,7 @@ __all__ = ["Fitting", "is_unit"]
 
 FEWEST_TO_HOLD_OUT = 50
 MOST_HELD_OUT = 500
+MOST_COLLECTION = 10_000
 REFIT_FROM = 0.05
 """From this share of held-out pairs on, training is done again on all pairs."""
 
@@ -58,6 +59,9 @@ class Fitting:
         Folder.
     params : mapping
         What tells this fit from others on the same pairs, for the checkpoint.
+    collection : FloatArray of shape (m, dim_target), optional
+        Target rows without pairs, among which held-out rows are to find their neighbours; of more
+        than 10,000 a random 10,000.
     train_few : bool, default False
         Whether to take all steps where there are too few pairs to hold any out: for random starts.
     """
@@ -74,6 +78,7 @@ class Fitting:
     precision: Precision = "float32"
     checkpoint: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
+    collection: FloatArray | None = None
     train_few: bool = False
 
     def run(self) -> Trained:
@@ -107,6 +112,16 @@ class Fitting:
     @cached_property
     def _target(self) -> FloatArray:
         return (self.pairs.target / self._out_scale).astype(np.float32)
+
+    @cached_property
+    def _collection(self) -> FloatArray | None:
+        if self.collection is None:
+            return None
+        rows = np.asarray(self.collection, dtype=np.float32)
+        if len(rows) > MOST_COLLECTION:
+            rng = np.random.default_rng([self.seed, 3])
+            rows = rows[np.sort(rng.choice(len(rows), MOST_COLLECTION, replace=False))]
+        return rows / np.float32(self._out_scale)
 
     @cached_property
     def _standard(self) -> tuple[FloatArray, float]:
@@ -166,6 +181,7 @@ class Fitting:
             seed=self.seed,
             weight=self._weight(rows),
             held_out=(self._source[held], self._target[held]) if judged else None,
+            collection=self._collection if judged else None,
             normalise=self.unit,
             standard=self._standard,
             device=self.device,
@@ -176,8 +192,8 @@ class Fitting:
     def _checkpoint(self, network: Network, rows: IntArray, steps: int) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
-        weight = [] if self.pairs.weight is None else [self.pairs.weight]
-        data = (self._source, self._target, rows, self._rows[1], *network.arrays, *weight)
+        some = [each for each in (self.pairs.weight, self._collection) if each is not None]
+        data = (self._source, self._target, rows, self._rows[1], *network.arrays, *some)
         return Checkpoint.of(self.checkpoint, *data, params={**self.params, "steps": steps})
 
 

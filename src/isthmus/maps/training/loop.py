@@ -115,6 +115,7 @@ def train(
     seed: int,
     weight: FloatArray | None = None,
     held_out: tuple[FloatArray, FloatArray] | None = None,
+    collection: FloatArray | None = None,
     normalise: bool = True,
     standard: tuple[FloatArray, float] | None = None,
     device: object = "cpu",
@@ -137,6 +138,8 @@ def train(
         Of each row's loss.
     held_out : pair of FloatArray, optional
         Source and target rows that say when to stop; without them all steps are taken.
+    collection : FloatArray of shape (m, dim_target), optional
+        Where the neighbours of held-out rows are searched; among ``target`` by default.
     normalise : bool, default True
         Whether mapped rows are brought to length one before the objective sees them.
     standard : mean row and scale, optional
@@ -156,6 +159,7 @@ def train(
         (source, target),
         weight,
         held_out,
+        collection=collection,
         objective=objective,
         schedule=schedule,
         seed=seed,
@@ -178,6 +182,7 @@ class _Run:
         weight: FloatArray | None,
         held_out: tuple[FloatArray, FloatArray] | None,
         *,
+        collection: FloatArray | None,
         objective: Objective,
         schedule: Schedule,
         seed: int,
@@ -196,7 +201,8 @@ class _Run:
         self.judge = None
         if held_out is not None:
             rows, wanted = (self._tensor(side) for side in held_out)
-            self.judge = Preservation.of(rows, wanted, self.target)
+            among = self.target if collection is None else self._tensor(collection)
+            self.judge = Preservation.of(rows, wanted, among)
         self.parameters = [self._tensor(each).requires_grad_() for each in network.arrays]
         self.adam = torch.optim.AdamW(
             self.parameters, lr=schedule.learning_rate, weight_decay=schedule.weight_decay
