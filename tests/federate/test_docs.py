@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from isthmus import Bridge
 from isthmus.cli.run import run
+from isthmus.federate import Federation
 from isthmus.federate.config import FederationConfig, StoreConfig, read
 from isthmus.federate.fusion import names
-from isthmus.spaces import Space, VectorSet
+from isthmus.spaces import Qrels, Space, VectorSet
 from isthmus.stores import open_store
 
 PAGE = (Path(__file__).parents[2] / "docs" / "federation.md").read_text(encoding="utf-8")
@@ -24,24 +28,11 @@ def test_the_file_of_the_page_is_valid(tmp_path):
     assert read(path).hub == "one"
 
 
-def test_the_example_of_the_page_runs(doubles, stores, queries, capsys):
-    to_store, to_hub = doubles.bridges(doubles.HUB, doubles.SPOKE)
-    given = {
-        "hub": doubles.HUB,
-        "store_one": stores[0],
-        "store_two": stores[1],
-        "bridge_to": to_store,
-        "bridge_from": to_hub,
-        "queries": queries,
-    }
-    exec(block("python", 1), given)  # noqa: S102 - our own page
-    assert len(capsys.readouterr().out.splitlines()) == 10
-
-
-def test_the_commands_and_the_file_of_the_page_work_together(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A folder with the stores, files and queries that the page starts from."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "dir").mkdir()
-    (tmp_path / "federation.toml").write_text(block("toml"), encoding="utf-8")
     rng = np.random.default_rng(0)
     rows = unit_rows(rng.standard_normal((200, 8)))
     turned = rows @ np.linalg.qr(rng.standard_normal((8, 8)))[0]
@@ -52,11 +43,52 @@ def test_the_commands_and_the_file_of_the_page_work_together(tmp_path, monkeypat
         with open_store(f"sqlite:///dir/{name}.db?collection=docs", space=vectors.space) as store:
             store.upsert(vectors)
     VectorSet(ids, rows, Space(model="one", dim=8)).save("queries.npz")
-    commands = re.findall(r"^    isthmus (fit .*)$", PAGE, re.MULTILINE)
-    assert [run([*command.split(), "--quiet"]) for command in commands] == [0, 0]
+    return tmp_path
+
+
+def commands(verb):
+    return re.findall(rf"^    isthmus ({verb} .*)$", PAGE, re.MULTILINE)
+
+
+def test_the_two_commands_of_the_page_make_the_file_of_the_page(place):
+    made, searched = commands("federate")[0], commands("search")[0]
+    assert run([*made.split(), "--quiet"]) == 0
+    assert run([*searched.split(), "--quiet"]) == 0
+    written = tomllib.loads((place / "federation.toml").read_text(encoding="utf-8"))
+    assert written == tomllib.loads(block("toml"))
+    assert len((place / "run.trec").read_text().splitlines()) == 2000
+
+
+def test_the_bridges_can_be_fitted_one_by_one_and_the_code_of_the_page_runs(place, capsys):
+    (place / "federation.toml").write_text(block("toml"), encoding="utf-8")
+    assert [run([*one.split(), "--quiet"]) for one in commands("fit")] == [0, 0, 0]
     capsys.readouterr()
-    exec(block("python", 0), {})  # noqa: S102 - our own page
-    assert capsys.readouterr().out == "Ranking(200 queries x 10, stores 'one', 'two')\n"
+    ids = [f"d{row}" for row in range(200)]
+    stores = [open_store(f"sqlite:///dir/{name}.db?collection=docs") for name in ("one", "two")]
+    given = {
+        "hub": stores[0].space,
+        "store_one": stores[0],
+        "store_two": stores[1],
+        "bridge_to": Bridge.load("bridges/two/to"),
+        "bridge_from": Bridge.load("bridges/two/from"),
+        "judged": VectorSet.load("queries.npz"),
+        "qrels": Qrels(ids, ids, [1] * 200),
+    }
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    assert len(blocks) == 6
+    for one in blocks:
+        exec(one, given)  # noqa: S102 - our own page
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "Ranking(200 queries x 10, stores 'one', 'two')"
+    assert len(said) == 1 + 10 + 1  # the ranking, its hits, no outage, the weights
+    assert said[-1].startswith("default weights")
+    for store in stores:
+        store.close()
+    toml = 'calibration = "scores.json"\nbudget = "budget.safetensors"\n' + block("toml")
+    (place / "federation.toml").write_text(toml, encoding="utf-8")
+    with Federation.load("federation.toml") as federation:
+        found = federation.search(given["judged"], k=10, min_probability=0.5)
+    assert np.nanmin(found.probabilities) >= 0.5
 
 
 def unit_rows(matrix):

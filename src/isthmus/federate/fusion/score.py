@@ -61,8 +61,8 @@ class Score(Fusion):
         (``bridge_common``). Default: .2 where every spoke has one and all metrics are the cosine,
         else 0. On splits that are not reported, .2 gained nDCG@10 in 10 of 12 cells with about
         1,000 pairs (mean +.008, from -.004 to +.020; ``benchmarks/federate_fusion.py --seeds 102
-        103 --methods procrustes ridge``), in all of 7 with 300 or 600 pairs, in 2 of 4 with 100,
-        and lost in 2 of 4 with 30.
+        103 --methods procrustes ridge``), in all of 8 with 300 or 600 pairs, nothing or a
+        little with 100, and lost in 2 of 4 with 30.
 
     Raises
     ------
