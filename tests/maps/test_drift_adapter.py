@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from isthmus._linalg import normalise
-from isthmus.errors import MissingExtraError, ParameterError, UnknownNameError
+from isthmus.errors import DimensionError, MissingExtraError, ParameterError, UnknownNameError
 from isthmus.maps import DriftAdapter, Procrustes
 
 FORMS = ("residual_mlp", "orthogonal", "low_rank")
@@ -127,6 +127,18 @@ def test_few_pairs(form, n):
     fitted = DriftAdapter(form=form, epochs=5).fit(X, Y)
     assert np.isfinite(fitted.transform(X)).all()
     assert fitted.outcome in ("no_more_gain", "out_of_steps")
+
+
+def test_a_collection_of_targets_decides_when_to_stop():
+    X, Y = drifted(1_000)
+    others = normalise(np.random.default_rng(1).standard_normal((2_000, 10)))
+    steps = {
+        int(DriftAdapter(batch=64, patience=1).fit(X, Y, unpaired_target=each).steps_)
+        for each in (None, others, Y[:20])
+    }
+    assert len(steps) > 1
+    with pytest.raises(DimensionError, match="unpaired_target with 10 columns"):
+        DriftAdapter().fit(X, Y, unpaired_target=others[:, :9])
 
 
 def test_a_checkpoint_is_taken_up(tmp_path):

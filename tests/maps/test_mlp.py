@@ -12,7 +12,9 @@ import pytest
 from isthmus._linalg import normalise
 from isthmus.errors import (
     DegenerateVectorsError,
+    DimensionError,
     DivergedTrainingError,
+    InvalidVectorsError,
     MissingExtraError,
     ParameterError,
     TooFewPairsError,
@@ -228,6 +230,25 @@ def test_weights_choose_what_is_learned():
     fitted.set_params(held_out=0.2).fit(X, mixed, sample_weight=weight)
 
     assert np.mean(np.sum(fitted.transform(X) * Y, axis=1)) > 0.5
+
+
+def test_a_collection_of_targets_decides_when_to_stop():
+    X, Y = planted()
+    others = planted(700, seed=101)[1]
+    plain, among = (
+        MLP(start="random", **SMALL).fit(X, Y, unpaired_target=each) for each in (None, others)
+    )
+    assert not np.array_equal(plain.look_scores_, among.look_scores_)
+    assert among.look_scores_[0] < plain.look_scores_[0]  # 10 of 700 are harder to find than of 240
+
+
+def test_a_collection_that_does_not_fit():
+    X, Y = planted(60)
+    with pytest.raises(DimensionError, match="unpaired_target with 10 columns; got 9"):
+        MLP(**SMALL).fit(X, Y, unpaired_target=Y[:, :9])
+    with pytest.raises(InvalidVectorsError, match="finite numbers in unpaired_target"):
+        MLP(**SMALL).fit(X, Y, unpaired_target=np.full((5, 10), np.nan))
+    MLP(**SMALL).fit(X, Y, unpaired_target=Y[:1])
 
 
 # --- refusals ----------------------------------------------------------------------------------

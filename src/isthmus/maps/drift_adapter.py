@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from isthmus._linalg import in_row_blocks, normalise
 from isthmus._types import FloatArray
-from isthmus._validate import check_positive, check_share, check_whole
+from isthmus._validate import as_matrix, check_positive, check_share, check_whole
 from isthmus.errors import ParameterError, UnknownNameError
 from isthmus.maps._fitting import PairedRows, check_fit
 from isthmus.maps.base import Map
@@ -170,6 +170,9 @@ class DriftAdapter(Map):
     ) -> Self:
         """Learn from pairs X (n, dim_source) and Y (n, dim_target), at least ten.
 
+        ``unpaired_target`` (m, dim_target) is the collection in which held-out rows are to find
+        their neighbours, which decides when training ends.
+
         Raises
         ------
         MissingExtraError
@@ -184,7 +187,8 @@ class DriftAdapter(Map):
         self._check_params()
         pairs = check_fit(X, Y, sample_weight, minimum=LEAST_PAIRS)
         dims = pairs.source.shape[1], pairs.target.shape[1]
-        trained = self._turn(pairs) if self.form == "orthogonal" else self._fitting(pairs).run()
+        closed = self.form == "orthogonal"
+        trained = self._turn(pairs) if closed else self._fitting(pairs, unpaired_target).run()
         self._keep(_scaled(trained.network, pairs) if self.scaling else trained.network)
         self.unit_ = np.asarray(int(is_unit(pairs.target)))
         self.steps_ = np.asarray(trained.steps)
@@ -239,7 +243,11 @@ class DriftAdapter(Map):
             Network([turn], [np.zeros(turn.shape[1], np.float32)]), 0, (), "no_more_gain"
         )
 
-    def _fitting(self, pairs: PairedRows) -> Fitting:
+    def _fitting(self, pairs: PairedRows, unpaired_target: npt.ArrayLike | None) -> Fitting:
+        collection = None
+        if unpaired_target is not None:
+            dim = pairs.target.shape[1]
+            collection = as_matrix(unpaired_target, name="unpaired_target", dim=dim)
         rate = self.learning_rate
         if rate is None:
             rate = LOW_RANK_RATE if self.form == "low_rank" else RATE
@@ -254,6 +262,7 @@ class DriftAdapter(Map):
             device=self.device,
             checkpoint=self.checkpoint,
             params={"map": self.name, **self.recorded_params()},
+            collection=collection,
             train_few=True,
         )
 

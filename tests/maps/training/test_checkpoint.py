@@ -191,6 +191,9 @@ def test_a_checkpoint_of_another_training_is_not_taken_up(pairs, make_mlp, same_
     for changed, given in others:
         taken = make_mlp(checkpoint=str(tmp_path), **changed).fit(*given)
         same_state(taken, make_mlp(**changed).fit(*given))
+    for among in (Y[:50], Y[:51]):
+        taken = make_mlp(checkpoint=str(tmp_path)).fit(*pairs, unpaired_target=among)
+        same_state(taken, make_mlp().fit(*pairs, unpaired_target=among))
     assert state.read_bytes() == before
 
 

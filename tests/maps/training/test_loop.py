@@ -131,6 +131,21 @@ def test_patience_counts_looks_without_gain(started):
     assert len(scores) - 1 - int(np.argmax(scores)) == 2
 
 
+def test_a_collection_says_which_neighbours_count_and_teaches_nothing(drawn):
+    """As many steps as there are, so that it cannot say when to stop."""
+    schedule = replace(SCHEDULE, patience=10**6)
+    collection = normalise(np.random.default_rng(1).standard_normal((500, 10)))
+    plain, among = (run(drawn, schedule, collection=each) for each in (None, collection))
+    assert [step for step, _ in plain.looks] == [step for step, _ in among.looks]
+    assert plain.looks != among.looks
+
+    network, X, _, held = drawn
+    again = run((network, X, collection, held), replace(SCHEDULE, steps=0))
+    assert among.looks[0] == again.looks[0]
+    last = [run(drawn, schedule, collection=each, judged=False) for each in (None, collection)]
+    assert same(*last)
+
+
 # --- only the seed decides ---------------------------------------------------------------------
 
 
