@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from isthmus.maps.training.held_out import NEIGHBORS, Preservation
+from isthmus.maps.training.held_out import MOST_TARGETS, NEIGHBORS, Preservation
 
 generator = torch.Generator().manual_seed(100)
 
@@ -49,3 +49,9 @@ def test_with_few_targets_every_row_is_found(n):
     judge = Preservation.of(HELD, HELD, TARGETS[:n])
     assert judge.native.shape == (25, n)
     assert judge.score(-HELD) == 1
+
+
+def test_only_the_first_targets_are_searched():
+    judge = Preservation.of(HELD[:3], HELD[:3], rows(MOST_TARGETS + 50))
+    assert len(judge.targets) == MOST_TARGETS
+    assert int(judge.native.max()) < MOST_TARGETS

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["Preservation"]
 
 NEIGHBORS = 10
+MOST_TARGETS = 10_000
+"""Of more targets the first: each look is a product with all of them."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Preservation:
     @classmethod
     def of(cls, source: Tensor, target: Tensor, targets: Tensor) -> Preservation:
         """Search the native neighbours of held-out targets (m, dim_target)."""
+        targets = targets[:MOST_TARGETS]
         k = min(NEIGHBORS, len(targets))
         return cls(source, targets, (target @ targets.T).topk(k, dim=1).indices)
 
