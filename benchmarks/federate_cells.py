@@ -7,7 +7,8 @@ models are pairs, and the rest, which lies in the stores. Pairs are named by whe
 - ``other``: all documents of the other data set;
 - ``stackoverflow``: 20,000 titles, for the two models that have embedded them.
 
-The stores hold the same documents whatever the pairs are.
+The stores hold the same documents whatever the pairs are. Pairs of other data sets do not depend on
+the split, and their maps are fitted once, with seed 0.
 """
 
 from __future__ import annotations
@@ -94,6 +95,18 @@ class Problem:
         found = common.queries(self.data, self.dataset, model)
         return found if self.queries is None else found.select(np.arange(self.queries))
 
+    @property
+    def fit_seed(self) -> int:
+        """Seed of the maps: pairs from elsewhere are the same for all splits, and fitted once."""
+        return self.seed if self.auxiliary.startswith("in:") else 0
+
+    @property
+    def pairs_from(self) -> str:
+        """What the pairs are made of: problems with the same share their maps."""
+        if self.auxiliary.startswith("in:"):
+            return f"{self.dataset}.{self.auxiliary}"
+        return OTHER[self.dataset] if self.auxiliary == "other" else self.auxiliary
+
     def split(self) -> tuple[np.ndarray, np.ndarray]:
         """Return auxiliary rows, and the rows that lie in stores; in random order."""
         share = float(self.auxiliary[3:]) if self.auxiliary.startswith("in:") else SHARE
@@ -108,8 +121,8 @@ class Problem:
             sides = self.documents(source), self.documents(target)
             rows = self.split()[0]
             return Pairs.from_rows(*sides, rows, rows)
-        dataset = OTHER[self.dataset] if self.auxiliary == "other" else self.auxiliary
-        return Pairs.from_ids(*(documents(self.data, dataset, name) for name in (source, target)))
+        sets = (documents(self.data, self.pairs_from, name) for name in (source, target))
+        return Pairs.from_ids(*sets)
 
 
 @lru_cache(maxsize=16)
@@ -168,16 +181,16 @@ class Maps:
         self.fitted[self._key(spec, problem, source, target)] = fitted
 
     def _key(self, spec: str, problem: Problem, source: str, target: str) -> str:
-        return f"{problem.dataset}.{problem.auxiliary}.{problem.seed}.{source}.{target}.{spec}"
+        return f"{problem.pairs_from}.{problem.fit_seed}.{source}.{target}.{spec}"
 
     def _fit(self, key: str, spec: str, problem: Problem, source: str, target: str) -> Compose:
-        pairs = problem.pairs(source, target)
+        pairs, seed = problem.pairs(source, target), problem.fit_seed
         if spec == "auto":
             purpose = key.rpartition(".")[2]
             inside = problem.documents(target) if problem.auxiliary.startswith("in:") else None
-            fitted = Bridge.fit(pairs, purpose=purpose, collection=inside, seed=problem.seed).map
+            fitted = Bridge.fit(pairs, purpose=purpose, collection=inside, seed=seed).map
         else:
-            fitted = make_map(spec, problem.seed).fit(pairs.source, pairs.target)
+            fitted = make_map(spec, seed).fit(pairs.source, pairs.target)
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             told = json.dumps(fitted.describe())

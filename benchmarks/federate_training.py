@@ -3,10 +3,9 @@
     OMP_NUM_THREADS=2 python benchmarks/federate_training.py --data ../shared/data
 
 20,000 titles in two models, 384 to 768 columns, default settings. Every matrix product of torch is
-counted while the map is fitted, by its shape. In turns with the fits the same products are made
-bare, as often as in the fit and with nothing else: operations per second of both are compared. The
-products that numpy makes before training (closed forms to start from) are not counted; their time
-is. Quality: neighbours kept of documents of other data sets, beside those of the closed forms.
+counted while the map is fitted, by its shape; after each fit the same products are made bare, with
+nothing between them, and their operations per second are compared with those of the whole fit.
+Products that numpy makes (closed forms to start from) are not counted; their time is. Quality: neighbours kept of documents of other data sets, beside those of the closed forms.
 """
 
 from __future__ import annotations
@@ -15,6 +14,8 @@ import argparse
 import statistics
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +69,14 @@ def main() -> None:
 def measure(
     args: argparse.Namespace, source: np.ndarray, target: np.ndarray, seed: int
 ) -> dict[str, Any]:
-    """Fit once with products counted, once without, and make the products bare."""
-    counted = counted_fit(args.map, source, target, seed)
+    """Fit with products counted, then make the same products bare."""
+    unfitted = make_map(args.map, seed)
     start = time.perf_counter()
-    fitted = make_map(args.map, seed).fit(source, target)
+    with counting() as counts:
+        fitted = unfitted.fit(source, target)
     seconds = time.perf_counter() - start
-    bare = bare_seconds(counted)
-    flops = float(sum(2 * m * k * n * count for (m, k, n), count in counted.items()))
+    bare = bare_seconds(counts)
+    flops = float(sum(2 * m * k * n * count for (m, k, n), count in counts.items()))
     return {
         "seed": seed,
         "seconds": seconds,
@@ -83,14 +85,14 @@ def measure(
         "bare gflops": flops / bare / 1e9,
         "share": bare / seconds,
         "about": getattr(fitted.inner_, "about", ""),
-        "steps": int(np.max(getattr(fitted.inner_, "look_steps_", [0]))),
         **quality(args.data, fitted),
-        "products": [[*shape, count] for shape, count in counted.most_common(12)],
+        "products": [[*shape, count] for shape, count in counts.most_common(12)],
     }
 
 
-def counted_fit(spec: str, source: np.ndarray, target: np.ndarray, seed: int) -> Counter[Shape]:
-    """Fit a map and return how often torch made each matrix product, (m, k) by (k, n)."""
+@contextmanager
+def counting() -> Iterator[Counter[Shape]]:
+    """Count how often torch makes each matrix product, (m, k) by (k, n), inside the block."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     counts: Counter[Shape] = Counter()
@@ -106,8 +108,7 @@ def counted_fit(spec: str, source: np.ndarray, target: np.ndarray, seed: int) ->
             return func(*args, **(kwargs or {}))
 
     with Counting():
-        make_map(spec, seed).fit(source, target)
-    return counts
+        yield counts
 
 
 def bare_seconds(counts: Counter[Shape]) -> float:
