@@ -5,7 +5,8 @@
 20,000 titles in two models, 384 to 768 columns, default settings. Every matrix product of torch is
 counted while the map is fitted, by its shape; after each fit the same products are made bare, with
 nothing between them, and their operations per second are compared with those of the whole fit.
-Products that numpy makes (closed forms to start from) are not counted; their time is. Quality: neighbours kept of documents of other data sets, beside those of the closed forms.
+Products that numpy makes (closed forms to start from) are not counted; their time is. Quality:
+neighbours kept of documents of other data sets, beside those of the closed forms.
 """
 
 from __future__ import annotations
