@@ -13,7 +13,7 @@ import isthmus
 
 HEAVY = (
     *("numpy", "scipy", "sklearn", "faiss", "torch", "apsw", "sqlite_vec", "pyarrow", "pydantic"),
-    *("safetensors", "matplotlib", "rich", "typer"),
+    *("safetensors", "matplotlib", "rich", "typer", "onnx", "onnxruntime"),
 )
 CLIENTS = ("qdrant_client", "chromadb", "pymilvus", "lancedb", "psycopg", "redis", "weaviate")
 WATCH = """
