@@ -31,8 +31,8 @@ def cost(records: Sequence[Record]) -> Part:
             "",
             *growth_table(result["growth"]),
             "",
-            "Hours to build, reckoned with this machine's rates for 20,000 pairs per map and an index "
-            "of exact search (SQLite); embedding is assumed to take "
+            "Hours to build, reckoned with this machine's rates for 20,000 pairs per map and an "
+            "index of exact search (SQLite); embedding is assumed to take "
             f"{1e3 * result['rates']['embed']:g} ms per document (figure 6):",
             "",
             *construction_table(result["reckoned"]),
