@@ -100,13 +100,6 @@ class Problem:
         """Seed of the maps: pairs from elsewhere are the same for all splits, and fitted once."""
         return self.seed if self.auxiliary.startswith("in:") else 0
 
-    @property
-    def pairs_from(self) -> str:
-        """What the pairs are made of: problems with the same share their maps."""
-        if self.auxiliary.startswith("in:"):
-            return f"{self.dataset}.{self.auxiliary}"
-        return OTHER[self.dataset] if self.auxiliary == "other" else self.auxiliary
-
     def split(self) -> tuple[np.ndarray, np.ndarray]:
         """Return auxiliary rows, and the rows that lie in stores; in random order."""
         share = float(self.auxiliary[3:]) if self.auxiliary.startswith("in:") else SHARE
@@ -121,8 +114,8 @@ class Problem:
             sides = self.documents(source), self.documents(target)
             rows = self.split()[0]
             return Pairs.from_rows(*sides, rows, rows)
-        sets = (documents(self.data, self.pairs_from, name) for name in (source, target))
-        return Pairs.from_ids(*sets)
+        dataset = OTHER[self.dataset] if self.auxiliary == "other" else self.auxiliary
+        return Pairs.from_ids(*(documents(self.data, dataset, name) for name in (source, target)))
 
 
 @lru_cache(maxsize=16)
@@ -150,6 +143,15 @@ def make_map(spec: str, seed: int) -> Compose:
     inner = make(name, **values, **({"seed": seed} if takes_seed else {}))
     steps = [Normalise(), *([Centre()] if inner.centred else [])]
     return Compose(steps, inner, steps)
+
+
+def fit_map(
+    spec: str, source: np.ndarray, target: np.ndarray, *, seed: int, collection: np.ndarray
+) -> Compose:
+    """Fit a map on pairs; those that are trained stop by neighbours in the target's collection."""
+    made = make_map(spec, seed)
+    more = {"unpaired_target": collection} if made.inner.costly else {}
+    return made.fit(source, target, **more)
 
 
 def _value(text: str) -> Any:
@@ -181,7 +183,7 @@ class Maps:
         self.fitted[self._key(spec, problem, source, target)] = fitted
 
     def _key(self, spec: str, problem: Problem, source: str, target: str) -> str:
-        return f"{problem.pairs_from}.{problem.fit_seed}.{source}.{target}.{spec}"
+        return f"{problem.dataset}.{problem.auxiliary}.{problem.fit_seed}.{source}.{target}.{spec}"
 
     def _fit(self, key: str, spec: str, problem: Problem, source: str, target: str) -> Compose:
         pairs, seed = problem.pairs(source, target), problem.fit_seed
@@ -190,7 +192,8 @@ class Maps:
             inside = problem.documents(target) if problem.auxiliary.startswith("in:") else None
             fitted = Bridge.fit(pairs, purpose=purpose, collection=inside, seed=seed).map
         else:
-            fitted = make_map(spec, seed).fit(pairs.source, pairs.target)
+            held = problem.documents(target).matrix()
+            fitted = fit_map(spec, pairs.source, pairs.target, seed=seed, collection=held)
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             told = json.dumps(fitted.describe())

@@ -41,8 +41,8 @@ from federate_cells import (
     Problem,
     Stage,
     documents,
+    fit_map,
     judgements,
-    make_map,
     parser_of,
     stage,
 )
@@ -267,7 +267,10 @@ def measure_size(
 
 def fit_both(maps: Maps, problem: Problem, spec: str, pairs: Sides) -> tuple[Compose, Compose]:
     """Fit a map each way, and let a federation use both under this name."""
-    out, back = (make_map(spec, problem.seed).fit(*each) for each in (pairs, pairs[::-1]))
+    out, back = (
+        fit_map(spec, *each, seed=problem.seed, collection=problem.documents(target).matrix())
+        for each, target in ((pairs, OTHER_MODEL), (pairs[::-1], HUB))
+    )
     maps.put(spec, problem, HUB, OTHER_MODEL, out)
     maps.put(spec, problem, OTHER_MODEL, HUB, back)
     return out, back
