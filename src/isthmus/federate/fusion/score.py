@@ -52,7 +52,7 @@ class Score(Fusion):
         Share w1 of the native similarity; default 1 / N, the same weight for each of N spaces.
         HVMap does that for more than two spaces and takes .7 for two (section 5.1.3), with maps
         trained on millions of pairs. With maps of hundreds or thousands of pairs, .5 was as good or
-        better on splits that are not reported (``benchmarks/federate_two.py --seeds 100 101 102``).
+        better on splits that are not reported (``benchmarks/federate.py --seeds 100 101 102``).
     weights : tuple of float, optional
         How much each space counts, the hub's first, from 0 on; only their ratios matter. Default:
         equal. `isthmus.federate.weights.fit_weights` learns both from a few labelled queries.
