@@ -188,8 +188,9 @@ def check_weight(weight: npt.ArrayLike | None, *, rows: int) -> FloatArray | Non
 def check_positive(value: float, *, name: str, maximum: float | None = None) -> None:
     """Refuse a parameter that is not over zero, or over its maximum."""
     bound = "over 0" if maximum is None else f"over 0 and at most {maximum:g}"
-    if not (np.isfinite(value) and value > 0 and (maximum is None or value <= maximum)):
-        raise ParameterError(expected=f"{name} {bound}", got=f"{value}", do="change it")
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not (number and np.isfinite(value) and value > 0 and (maximum is None or value <= maximum)):
+        raise ParameterError(expected=f"{name} {bound}", got=f"{value!r}"[:100], do="change it")
 
 
 def check_share(value: float, *, name: str) -> None:
@@ -199,8 +200,9 @@ def check_share(value: float, *, name: str) -> None:
     ------
     ParameterError
     """
-    if not 0.0 <= value <= 1.0:
-        raise ParameterError(expected=f"{name} from 0 to 1", got=f"{value}", do="change it")
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not (number and 0.0 <= value <= 1.0):
+        raise ParameterError(expected=f"{name} from 0 to 1", got=f"{value!r}"[:100], do="change it")
 
 
 def check_whole(value: int, *, name: str, minimum: int = 1) -> None:

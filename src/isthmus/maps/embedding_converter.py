@@ -61,7 +61,7 @@ class EmbeddingConverter(MLP):
         learning_rate: float | None = None,
         weight_decay: float = 0.0,
         held_out: float = 0.2,
-        patience: int = 8,
+        patience: int = 5,
         seed: int = 0,
         device: str = "cpu",
         precision: Precision = "float32",

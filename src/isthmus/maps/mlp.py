@@ -4,7 +4,7 @@
 
 The branch x S + b starts as a closed-form map and the last layer at zero, so that training starts
 where that map stands; it ends where held-out pairs no longer gain, after no step at all if need be.
-The best of three such starts is then given the same number of steps on all pairs.
+The better of two such starts is then given the same number of steps on all pairs.
 
 When to use it: with some thousand pairs or more, where a federation ranks by similarities (the
 default objective keeps them); with tens to hundreds `Procrustes` or `ProcrustesRidge`. Needs torch
@@ -29,7 +29,7 @@ from isthmus.errors import ParameterError, UnknownNameError
 from isthmus.maps._fitting import PairedRows, check_fit
 from isthmus.maps.base import Map
 from isthmus.maps.training import Fitting, Network, Outcome, Schedule, find_objective
-from isthmus.maps.training.closed_form import CLOSED_FORMS, fit_closed_form
+from isthmus.maps.training.closed_form import fit_closed_form
 from isthmus.maps.training.loop import Precision
 
 __all__ = ["MLP"]
@@ -44,8 +44,12 @@ PAIRS_PER_DIMENSION = 20_000
 """With fewer pairs or no GPU: as wide as the target at this many pairs; twice at most."""
 LEAST_WIDTH = 128
 
+AUTO_STARTS = ("procrustes", "procrustes_ridge")
+"""Ridge was never the better start: ``procrustes_ridge`` has it as its end for many pairs."""
+
 RANDOM_RATE, BRANCH_RATE = 1e-3, 3e-5
 """The paper's learning rate; and one that does not overturn a good start."""
+LARGEST_RATE = 1e6
 WARM_UP = 20
 """Steps; without it the first ones cost .005 to .02 of what the start keeps."""
 
@@ -58,8 +62,8 @@ class MLP(Map):
     objective : str, default "fuzzy_contrastive"
         What is minimised: ``fuzzy_contrastive``, ``contrastive``, ``mse``, ``rkd_mse``.
     start : {"auto", "procrustes", "procrustes_ridge", "ridge", "random"}, default "auto"
-        The linear branch: ``auto`` trains from each closed form and takes the one that then keeps
-        most held-out pairs; ``random`` has none, as in the paper.
+        The linear branch: ``auto`` trains from both of the first two and takes what then keeps most
+        of the held-out pairs; ``random`` has none, as in the paper.
     depth : int, default 4
         Layers (HVMap, section 3.5.3); 1 is the linear branch alone.
     width : int, optional
@@ -76,7 +80,7 @@ class MLP(Map):
     weight_decay : float, default 0
     held_out : float, default 0.2
         Share of the pairs that says when to stop, at most half and 500 of them.
-    patience : int, default 8
+    patience : int, default 5
         Looks at held-out pairs without gain before training ends; looks lie a fifth further apart
         each time.
     seed : int, default 0
@@ -153,7 +157,7 @@ class MLP(Map):
         learning_rate: float | None = None,
         weight_decay: float = 0.0,
         held_out: float = 0.2,
-        patience: int = 8,
+        patience: int = 5,
         seed: int = 0,
         device: str = "cpu",
         precision: Precision = "float32",
@@ -246,7 +250,7 @@ class MLP(Map):
         rate = self.learning_rate
         if rate is None:
             rate = RANDOM_RATE if self.start == "random" else BRANCH_RATE
-        names = tuple(CLOSED_FORMS) if self.start == "auto" else (self.start,)
+        names = AUTO_STARTS if self.start == "auto" else (self.start,)
         return Fitting(
             pairs,
             {name: partial(self._draw, name, n_pairs=len(pairs)) for name in names},
@@ -331,12 +335,18 @@ class MLP(Map):
         if self.width is not None:
             check_whole(self.width, name="width")
         if self.learning_rate is not None:
-            check_positive(self.learning_rate, name="learning_rate")
+            check_positive(self.learning_rate, name="learning_rate", maximum=LARGEST_RATE)
         if not 0 <= self.weight_decay < np.inf:
             raise ParameterError(
                 expected="weight_decay of at least 0", got=f"{self.weight_decay}", do="change it"
             )
         check_share(self.held_out, name="held_out")
+        if not self.held_out and self.start != "random":
+            raise ParameterError(
+                expected="held_out over 0: it says when to leave a closed-form start",
+                got="0",
+                do="hold out a tenth of the pairs, or set start='random'",
+            )
         check_whole(self.seed, name="seed", minimum=0)
 
 

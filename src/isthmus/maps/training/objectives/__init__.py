@@ -39,6 +39,6 @@ def find_objective(name: str) -> Objective:
     >>> find_objective("mse").__name__
     'mse'
     """
-    if name not in OBJECTIVES:
+    if not isinstance(name, str) or name not in OBJECTIVES:
         raise UnknownNameError.of("objective", str(name), OBJECTIVES)
     return OBJECTIVES[name]
