@@ -22,6 +22,7 @@ import numpy as np
 from federate_cells import (
     MAPS_ONLY,
     MODELS,
+    RIVAL_MAPS,
     TITLE_MODELS,
     TITLES,
     WITH_COMMON,
@@ -44,7 +45,8 @@ AUXILIARY = ("in:0.2", "other", TITLES)
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 NONE = "none"
 BLIND = {"agg": Agg(), "rrf": Rrf(), "combmnz": CombMNZ()}
-PER_QUERY = ("score", "ec", "agg", "cca", "one_directional", "mig", "rrf", "combmnz")
+PER_QUERY = ("score", "score, common")
+"""Rows of a map that are kept per query; of rivals and of no map, more."""
 
 
 def main() -> None:
@@ -96,10 +98,12 @@ def run(args: object, problem: Problem, models: Sequence[str], maps: Maps) -> No
             cell = {"map": spec, "seed": problem.seed, **more, **summary(found)}
             cell["seconds"] = time.perf_counter() - start
             if problem.queries is None:
+                more_rows = {NONE: set(found)} | dict.fromkeys(RIVAL_MAPS, {"agg", "ec"})
+                rows = more_rows.get(spec, set()) | set(PER_QUERY)
                 cell["per_query"] = {
                     row: [pack(one) for one in values]
                     for row, values in found.items()
-                    if row.split(" ")[0].rstrip(",") in PER_QUERY and " w=" not in row
+                    if row in rows
                 }
             kept.add(cell)
             means = {row: round(value, 4) for row, value in cell["nDCG@10"].items()}
