@@ -98,7 +98,7 @@ def run(args: object, problem: Problem, models: Sequence[str], maps: Maps) -> No
             cell = {"map": spec, "seed": problem.seed, **more, **summary(found)}
             cell["seconds"] = time.perf_counter() - start
             if problem.queries is None:
-                more_rows = {NONE: set(found)} | dict.fromkeys(RIVAL_MAPS, {"agg", "ec"})
+                more_rows = {NONE: set(found)} | {key: {"agg", "ec"} for key in RIVAL_MAPS}
                 rows = more_rows.get(spec, set()) | set(PER_QUERY)
                 cell["per_query"] = {
                     row: [pack(one) for one in values]
