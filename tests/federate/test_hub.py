@@ -286,6 +286,22 @@ def test_native_queries_do_without_bridges(stores, queries, doubles):
         federation.search(queries)
 
 
+def test_native_queries_of_one_space_do_not_overwrite_each_other(stores, queries, doubles):
+    twin = doubles.Store("twin", doubles.SPOKE, stores[1].vectors)
+    sources = [Source(one._name, one) for one in (stores[0], stores[1], twin)]
+    federation = Federation(doubles.HUB, sources, fusion="agg")
+    rows = doubles.unit(np.random.default_rng(11), 9, 6)
+    native, other = (VectorSet(queries.ids, each, doubles.SPOKE) for each in (rows, -rows))
+    rounded = VectorSet(queries.ids, rows + np.float32(1e-6), doubles.SPOKE)
+    federation.search(queries, native_queries={"b": native, "twin": rounded})
+    np.testing.assert_array_equal(twin.searched[-1], rows)
+    with pytest.raises(ParameterError, match=r"native queries of source 'b' and native queries of"):
+        federation.search(queries, native_queries={"b": native, "twin": other})
+    turned = VectorSet(queries.ids, -queries.matrix(), doubles.HUB)
+    with pytest.raises(ParameterError, match=r"the queries and native queries of source 'a'"):
+        federation.search(queries, native_queries={"a": turned, "b": native})
+
+
 def test_native_queries_are_checked(sources, queries, doubles):
     federation = Federation(doubles.HUB, sources)
     rng = np.random.default_rng(11)

@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from isthmus._types import FloatArray, IntArray
-from isthmus.errors import CountMismatchError, InputError, UnknownNameError
+from isthmus.errors import CountMismatchError, InputError, ParameterError, UnknownNameError
 from isthmus.federate.source import Source
 from isthmus.federate.spokes import Spoke
 from isthmus.spaces import VectorSet
 
 __all__ = ["in_every_space"]
+
+ROUNDING = 1e-4
+"""Difference of two numbers, of their size or absolute, that is taken for rounding."""
 
 
 def in_every_space(
@@ -41,6 +44,8 @@ def in_every_space(
     ------
     InputError
         Queries that name no space.
+    ParameterError
+        Native queries of one space that differ.
     SpaceMismatchError, UnknownNameError, CountMismatchError
     """
     hub = spokes[0].space
@@ -52,6 +57,7 @@ def in_every_space(
         )
     hub.check(queries.space, what="queries")
     by_space: dict[int, FloatArray] = {0: queries.matrix()}
+    given_by = {0: "the queries"}
     names = [source.name for source in sources]
     for name, vectors in native.items():
         if name not in names:
@@ -65,8 +71,21 @@ def in_every_space(
                 got=f"{len(vectors)} ids that differ",
                 do="select the rows in the queries' order first",
             )
-        by_space[int(space_of[names.index(name)])] = vectors.matrix()
+        space = int(space_of[names.index(name)])
+        what = f"native queries of source {name!r}"
+        rows = by_space.setdefault(space, vectors.matrix())
+        _check_equal(rows, vectors.matrix(), given_by.setdefault(space, what), what)
     return [
         by_space[space] if space in by_space else spoke.from_hub(by_space[0])
         for space, spoke in enumerate(spokes)
     ]
+
+
+def _check_equal(one: FloatArray, other: FloatArray, first: str, second: str) -> None:
+    """Refuse two sets of queries in one space: only one of them can be asked there."""
+    if one is not other and not np.allclose(one, other, rtol=ROUNDING, atol=ROUNDING):
+        raise ParameterError(
+            expected=f"one vector per query and space: {first} and {second} are of one space",
+            got="vectors that differ",
+            do="give one of them, or the same ones",
+        )

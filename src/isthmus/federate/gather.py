@@ -26,7 +26,7 @@ from isthmus.federate.common import CommonSpaces
 from isthmus.federate.memory import CarriedRows, Marked
 from isthmus.federate.patience import Patience, Problem
 from isthmus.federate.similarity import pair_similarity
-from isthmus.federate.source import Source
+from isthmus.federate.source import Source, UnusableAnswerError
 from isthmus.federate.spokes import Spoke
 from isthmus.spaces import VectorSet
 
@@ -223,9 +223,22 @@ class Count:
     n_queries: int = 1
 
     def fetch(self) -> int:
-        """Ask the store."""
+        """Ask the store.
+
+        Raises
+        ------
+        UnusableAnswerError
+            What is no number of rows.
+        """
         with self.source.noting():
-            return self.source.store.count()
+            count = self.source.store.count()
+        if not isinstance(count, int | np.integer) or count < 0:
+            raise UnusableAnswerError(
+                expected=f"a number of rows from the store of source {self.source.name!r}",
+                got=f"{count!r}"[:80],
+                do="report it to the maintainers of that store",
+            )
+        return int(count)
 
     def compare(self, count: int) -> int:
         """Return the number."""

@@ -78,11 +78,16 @@ class Pool:
         return np.array([source.store.space.fingerprint for source in self.sources])
 
     def within_rows(self, k: int, depth: int) -> tuple[int, int]:
-        """Return both, no larger than there are rows: what is asked for is also allocated."""
+        """Return both, no larger than there are rows: what is asked for is also allocated.
+
+        As they are where a store does not say how many it has: it may have that many.
+        """
         if depth <= COUNT_FROM:  # counting costs more than empty columns
             return k, depth
         asked = run([Count(source) for source in self.sources], self.patience)
-        counts = [COUNT_FROM if isinstance(one, Problem) else one for one in asked]
+        counts = [one for one in asked if not isinstance(one, Problem)]
+        if len(counts) < len(asked):
+            return k, depth
         return max(1, min(k, sum(counts))), max(1, min(depth, max(counts)))
 
     def in_every_space(
