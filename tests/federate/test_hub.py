@@ -474,6 +474,23 @@ def test_one_search_can_be_ranked_in_several_ways(sources, queries, doubles):
         np.testing.assert_array_equal(ranked.scores, other.search(queries).scores)
 
 
+@pytest.mark.parametrize("fusion", ["agg", "rrf", "combmnz", "one_directional"])
+def test_candidates_that_were_not_compared_are_refused(sources, queries, doubles, fusion):
+    candidates = Federation(doubles.HUB, sources, fusion=fusion).candidates(queries, depth=5)
+    for method in (Score(), Score(weight=0.3), OneDirectional(space=1)):
+        with pytest.raises(ParameterError, match=r"compared in every space.*; got those of anoth"):
+            method.score(candidates)
+    alone = Federation(doubles.HUB, sources[:1], fusion=fusion).candidates(queries, depth=5)
+    np.testing.assert_array_equal(Score().score(alone), alone.native)
+
+
+def test_a_space_that_counts_for_nothing_need_not_be_compared(sources, queries, doubles):
+    federation = Federation(doubles.HUB, sources, fusion="one_directional")
+    candidates = federation.candidates(queries, depth=5)
+    scores = Score(weights=(1, 0)).score(candidates)
+    np.testing.assert_array_equal(scores, federation.method.score(candidates))
+
+
 # --- documents in two stores ---------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ column, not once per candidate.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isthmus._types import FloatArray, IdArray, IntArray
+from isthmus.errors import ParameterError
 from isthmus.rankings import Outage
 
 __all__ = ["Candidates", "first_columns"]
@@ -50,6 +52,10 @@ class Candidates:
         Sources that the budget left out; None where it left out none.
     common : FloatArray of shape (m, w), optional
         Similarity in a common space, when the fusion method asked for it.
+    common_directions : int, optional
+        How many directions of it count in ``common``, at most.
+    compared : tuple of int, optional
+        Spaces in which the candidates of all other spaces were compared; None: in all.
 
     Examples
     --------
@@ -75,6 +81,8 @@ class Candidates:
     explained: FloatArray | None = None
     skipped: npt.NDArray[np.bool_] | None = None
     common: FloatArray | None = None
+    common_directions: int | None = None
+    compared: tuple[int, ...] | None = None
 
     @cached_property
     def found(self) -> npt.NDArray[np.bool_]:
@@ -108,6 +116,25 @@ class Candidates:
     def n_spaces(self) -> int:
         """Count the spaces, the hub's included."""
         return len(self.similarities)
+
+    def check_compared(self, spaces: Iterable[int]) -> None:
+        """Refuse candidates that were not compared in one of these spaces, where it counts.
+
+        Raises
+        ------
+        ParameterError
+        """
+        if self.compared is None:
+            return
+        missing = [
+            space for space in spaces if space not in self.compared and (self.space != space).any()
+        ]
+        if missing:
+            raise ParameterError(
+                expected="candidates that were compared in every space that the method looks at",
+                got=f"those of another fusion method, which lack space {missing[0]}",
+                do="take them from a federation with this fusion method, or one with score",
+            )
 
     def total(self, values: FloatArray) -> FloatArray:
         """Sum values of shape (m, w) over the columns of one document, at each of its columns."""

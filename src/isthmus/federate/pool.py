@@ -145,6 +145,8 @@ class Pool:
             explained=similarities if explain else None,
             skipped=None if chosen is None else ~chosen,
             common=None if self.common is None else _common(catches),
+            common_directions=None if self.common is None else self.common.directions,
+            compared=tuple(wanted),
         )
 
     def _choose(self, queries: Sequence[FloatArray], k: int) -> npt.NDArray[np.bool_] | None:

@@ -253,3 +253,14 @@ def test_it_does_not_count_by_default_among_other_metrics():
     with Federation(one.space, sources) as federation:
         assert federation.method == Score()
         assert np.isfinite(federation.search(one).scores).all()
+
+
+def test_candidates_along_other_directions_are_refused(made):
+    sets, _, _ = made
+    with Federation(HUB, sources_of(made, name="along"), fusion=Cca(directions=4)) as federation:
+        candidates = federation.candidates(sets[0].select([250]), depth=5)
+    for method in (Cca(), Cca(directions=3)):
+        with pytest.raises(ParameterError, match=r"along \d+ directions.*another fusion.*along 4"):
+            method.score(candidates)
+    with pytest.raises(ParameterError, match="compared in every space"):
+        Score().score(candidates)

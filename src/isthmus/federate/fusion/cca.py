@@ -74,21 +74,23 @@ class Cca(Fusion):
         ParameterError
             Candidates that were not compared there.
         """
-        return common_similarities(candidates)
+        return common_similarities(candidates, self.directions)
 
 
-def common_similarities(candidates: Candidates) -> FloatArray:
+def common_similarities(candidates: Candidates, directions: int) -> FloatArray:
     """Return the similarities in the common space, (m, w).
 
     Raises
     ------
     ParameterError
-        Candidates that were not compared there.
+        Candidates that were not compared there, or along other directions.
     """
-    if candidates.common is None:
+    along = candidates.common_directions
+    if candidates.common is None or along not in (None, directions):
         raise ParameterError(
-            expected="candidates that were compared in the common space",
-            got="those of another fusion method",
+            expected="candidates that were compared in the common space, along "
+            f"{directions} directions",
+            got="those of another fusion method" + (f", along {along}" if along else ""),
             do="take them from a federation with this fusion method",
         )
     return candidates.common

@@ -65,6 +65,13 @@ class OneDirectional(Fusion):
         return (self.space,)
 
     def score(self, candidates: Candidates) -> FloatArray:
-        """Return the similarities of the one space."""
+        """Return the similarities of the one space.
+
+        Raises
+        ------
+        ParameterError
+            Candidates that were not compared there.
+        """
+        candidates.check_compared(self.spaces(candidates.n_spaces))
         scores: FloatArray = candidates.similarities[self.space]
         return scores

@@ -126,16 +126,18 @@ class Score(Fusion):
         Raises
         ------
         ParameterError
-            Candidates that were not compared in the common space, where it counts.
+            Candidates that were not compared in a space that counts, or in the common space.
         """
+        counted = self.spaces(candidates.n_spaces)
+        if self.weights is not None and self.weight is None:
+            counted = tuple(space for space in counted if self.weights[space])
+        candidates.check_compared(counted)
         scores = self._in_their_spaces(candidates)
-        common = self.common
-        if common is None:
-            common = 0.0 if candidates.common is None else COMMON
+        common = self.settled(common=candidates.common is not None).common
         if not common:
             return scores
-        share = np.float32(common)
-        mixed: FloatArray = (1 - share) * scores + share * common_similarities(candidates)
+        share, there = np.float32(common), common_similarities(candidates, DIRECTIONS)
+        mixed: FloatArray = (1 - share) * scores + share * there
         return mixed
 
     def _in_their_spaces(self, candidates: Candidates) -> FloatArray:
