@@ -12,7 +12,7 @@ import pytest
 
 from isthmus import Bridge, Pairs, Space, VectorSet
 from isthmus.errors import TooFewPairsError
-from isthmus.federate import ScoreCalibration
+from isthmus.federate import Federation, ScoreCalibration
 
 WIDTH = 80
 
@@ -531,7 +531,10 @@ def test_search_explains(cli, federation, files):
 def test_search_shows_probabilities_and_cuts_below_one(cli, federation, files, tmp_path: Path):
     scores = np.linspace(-1, 1, 400, dtype=np.float32).reshape(40, 10)
     source = np.repeat([0, 1], 5)
-    curves = ScoreCalibration.fit(scores, scores > 0.8, source, names=("one", "two"))
+    with Federation.load(federation) as opened:
+        scoring = opened.scoring
+    names = ("one", "two")
+    curves = ScoreCalibration.fit(scores, scores > 0.8, source, names=names, scoring=scoring)
     curves.to_file(tmp_path / "scores.json")
     asked = ["search", federation, "--query-vectors", files.queries, "--k", 3]
     refused = cli(*asked, "--min-probability", 0.5, "--json")

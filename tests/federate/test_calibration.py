@@ -19,6 +19,7 @@ from isthmus.errors import (
 )
 from isthmus.federate.calibration import ScoreCalibration
 from isthmus.federate.calibration_quality import measure
+from isthmus.federate.scoring import Scoring
 
 NAN = float("nan")
 SOURCE = np.repeat([0, 1], 5)
@@ -96,16 +97,17 @@ def test_a_spread_by_hand():
 
 def test_it_comes_back_from_its_file(tmp_path):
     scores, relevant = planted(100)
-    curves = ScoreCalibration.fit(scores, relevant, SOURCE, names=NAMES)
+    scoring = Scoring("score(common=0.2)", ("s to h",))
+    curves = ScoreCalibration.fit(scores, relevant, SOURCE, names=NAMES, scoring=scoring)
     curves.to_file(tmp_path / "scores.json")
     back = ScoreCalibration.from_file(tmp_path / "scores.json")
     np.testing.assert_array_equal(
         back.probability(scores, SOURCE), curves.probability(scores, SOURCE)
     )
     assert (back.names, back.shares) == (curves.names, curves.shares)
-    back.check(["one", "two"])
+    back.check(["one", "two"], scoring)
     with pytest.raises(ConfigError, match="one, two; got two, one"):
-        back.check(["two", "one"])
+        back.check(["two", "one"], scoring)
 
 
 def test_what_is_refused(tmp_path):
@@ -130,8 +132,11 @@ def test_files_that_are_no_curves(tmp_path):
     bad = [
         ("not json", MalformedArtifactError),
         ("[]", UnknownVersionError),
-        (json.dumps(fields | {"version": 2}), UnknownVersionError),
-        (json.dumps({"version": 1}), MalformedArtifactError),
+        (json.dumps(fields | {"version": 1}), UnknownVersionError),
+        (json.dumps({"version": 2}), MalformedArtifactError),
+        (json.dumps(fields | {"scoring": {"method": 1, "bridges": []}}), MalformedArtifactError),
+        (json.dumps(fields | {"scoring": {"method": "x", "bridges": 3}}), MalformedArtifactError),
+        (json.dumps(fields | {"scoring": "x"}), MalformedArtifactError),
         (json.dumps(fields | {"curves": [{"name": "x"}]}), MalformedArtifactError),
         (json.dumps(fields | {"together": "x"}), MalformedArtifactError),
     ]

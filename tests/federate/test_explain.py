@@ -14,8 +14,9 @@ from isthmus.errors import (
     StoreError,
     UnknownNameError,
 )
-from isthmus.federate import Federation, Source, hub
+from isthmus.federate import Federation, ScoreCalibration, Source, hub
 from isthmus.federate.budget import Budget
+from isthmus.federate.fusion import Score
 from isthmus.rankings import Ranking
 
 FIELDS = ("ids", "scores", "stores", "spaces", "native_scores", "mapped_scores")
@@ -177,8 +178,9 @@ class Steep:
         sure = 1 / (1 + np.exp(-4 * scores.astype(np.float64)))
         return np.where(source == 1, sure / 2, sure).astype(np.float32)
 
-    def check(self, names):
+    def check(self, names, scoring):
         assert list(names)[:2] == ["a", "b"]
+        assert scoring.method == "score()"
 
 
 def test_hits_are_ranked_by_their_scores_with_the_probability_beside(three, queries, doubles):
@@ -216,8 +218,8 @@ def test_an_unlikely_copy_does_not_hide_a_likely_one(doubles, queries):
     sources = [Source(name, store) for name, store in zip("ba", stores, strict=True)]
 
     class First(Steep):
-        def check(self, names):
-            assert list(names) == ["b", "a"]
+        def check(self, names, scoring):
+            assert (list(names), scoring.bridges) == (["b", "a"], ())
 
         def probability(self, scores, source):
             return super().probability(scores, 1 - source)  # the first source is trusted less
@@ -234,3 +236,48 @@ def test_a_threshold_needs_a_calibration(three, queries, doubles):
     federation = Federation(doubles.HUB, three[:2], calibration=Steep())
     with pytest.raises(ParameterError, match="min_probability from 0 to 1"):
         federation.search(queries, min_probability=1.5)
+
+
+# --- whose scores a calibration was learned on ---------------------------------------------------
+
+
+@pytest.fixture
+def calibrated(three, queries, doubles):
+    """Curves of a federation of two under score, and its sources."""
+    federation = Federation(doubles.HUB, three[:2])
+    candidates = federation.candidates(queries, depth=20)
+    relevant = federation.method.score(candidates) > 0.3
+    return ScoreCalibration.of(federation, candidates, relevant), three[:2]
+
+
+def test_a_calibration_is_taken_by_a_federation_that_scores_alike(calibrated, queries, doubles):
+    curves, sources = calibrated
+    ranking = Federation(doubles.HUB, sources, calibration=curves).search(queries)
+    assert np.isfinite(ranking.probabilities).all()
+    others = {"dedup": "id", "depth": 20, "retries": 0}
+    assert Federation(doubles.HUB, sources, calibration=curves, **others).scoring == curves.scoring
+
+
+@pytest.mark.parametrize("fusion", ["rrf", "one_directional", Score(weight=0.2)])
+def test_a_calibration_of_another_method_is_refused(calibrated, doubles, fusion):
+    curves, sources = calibrated
+    with pytest.raises(ConfigError, match=r"the fusion method that was calibrated, score\(\); got"):
+        Federation(doubles.HUB, sources, fusion=fusion, calibration=curves)
+
+
+def test_a_calibration_of_other_bridges_or_of_unknown_scores_is_refused(calibrated, doubles):
+    curves, sources = calibrated
+    into, back = doubles.bridges(doubles.HUB, doubles.SPOKE, seed=9)
+    other = replace(sources[1], to_store=into, to_hub=back)
+    with pytest.raises(ConfigError, match="the bridges that the calibrated scores were made with"):
+        Federation(doubles.HUB, [sources[0], other], calibration=curves)
+    with pytest.raises(ConfigError, match="says which scores it was learned on"):
+        Federation(doubles.HUB, sources, calibration=replace(curves, scoring=None))
+
+
+def test_merging_counts_where_lists_are_added_up(three, doubles):
+    made = [
+        Federation(doubles.HUB, three[:2], fusion="rrf", dedup=dedup).scoring.method
+        for dedup in ("none", "id")
+    ]
+    assert made == ["rrf(c=60.0, dedup='none')", "rrf(c=60.0, dedup='id')"]

@@ -38,8 +38,6 @@ def assemble(federation: Federation) -> tuple[Pool, Fusion]:
     method = _make_fusion(federation.fusion, federation.weight)
     method = method.settled(common=has_common(sources, spokes))
     check_metrics(spokes, method)
-    if federation.calibration is not None:
-        federation.calibration.check([source.name for source in sources])
     wanted = set(method.spaces(len(spokes)))
     for row, spoke in enumerate(spokes[1:], start=1):
         back = bool(wanted - {row}) or federation.dedup == "vector"

@@ -20,7 +20,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,10 +37,15 @@ from isthmus.errors import (
     UnknownVersionError,
 )
 from isthmus.federate.calibration_quality import as_labels
+from isthmus.federate.scoring import Scoring
+
+if TYPE_CHECKING:
+    from isthmus.federate.candidates import Candidates
+    from isthmus.federate.hub import Federation
 
 __all__ = ["ScoreCalibration"]
 
-VERSION = 1
+VERSION = 2
 LEAST_RELEVANT = 10
 """In all sources together, for a curve."""
 
@@ -65,6 +70,8 @@ class ScoreCalibration:
     curves : tuple of Calibration, one per source
     shares : tuple of float, one per source
         How much its own curve counts, from 0 to under 1; the rest is that of all sources.
+    scoring : Scoring, optional
+        What made the scores; without it no federation takes the curves.
 
     Examples
     --------
@@ -81,6 +88,34 @@ class ScoreCalibration:
     together: Calibration
     curves: tuple[Calibration, ...]
     shares: tuple[float, ...]
+    scoring: Scoring | None = None
+
+    @classmethod
+    def of(
+        cls, federation: Federation, candidates: Candidates, relevant: npt.ArrayLike
+    ) -> ScoreCalibration:
+        """Learn the curves of a federation, for its file or as its ``calibration``.
+
+        Parameters
+        ----------
+        federation : Federation
+        candidates : Candidates of m labelled queries
+            As `Federation.candidates` gives them, at the depth of later searches.
+        relevant : array-like of shape (m, w)
+            Judgements, ``qrels.gains(query_ids, candidates.ids)``; over 0 is relevant.
+
+        Raises
+        ------
+        CountMismatchError, TooFewPairsError
+            See `fit`.
+        """
+        return cls.fit(
+            federation.method.score(candidates),
+            relevant,
+            candidates.source,
+            names=[source.name for source in federation.sources],
+            scoring=federation.scoring,
+        )
 
     @classmethod
     def fit(
@@ -90,8 +125,9 @@ class ScoreCalibration:
         source: IntArray,
         *,
         names: Sequence[str],
+        scoring: Scoring | None = None,
     ) -> ScoreCalibration:
-        """Learn the curves from the candidates of labelled queries.
+        """Learn the curves from the scores of the candidates of labelled queries.
 
         Parameters
         ----------
@@ -103,6 +139,8 @@ class ScoreCalibration:
             Which source each column comes from.
         names : sequence of str
             Of the sources.
+        scoring : Scoring, optional
+            What made the scores (`Federation.scoring`), for curves that a federation is to take.
 
         Raises
         ------
@@ -130,7 +168,7 @@ class ScoreCalibration:
             count = int(labels[mask].sum())
             curves.append(learn(mask) if count else together)
             shares.append(count / (count + LEAN))
-        return cls(tuple(names), together, tuple(curves), tuple(shares))
+        return cls(tuple(names), together, tuple(curves), tuple(shares), scoring)
 
     def probability(self, scores: FloatArray, source: IntArray) -> FloatArray:
         """Return the probability that each candidate is relevant, float32 in (0, 1), NaN kept.
@@ -166,8 +204,8 @@ class ScoreCalibration:
             known[:, columns] = share * own + (1 - share) * all_of_them
         return known
 
-    def check(self, names: Sequence[str]) -> None:
-        """Refuse a federation of other sources.
+    def check(self, names: Sequence[str], scoring: Scoring) -> None:
+        """Refuse a federation of other sources, or one whose scores are made in another way.
 
         Raises
         ------
@@ -177,6 +215,21 @@ class ScoreCalibration:
             raise ConfigError(
                 expected=f"the sources that were calibrated: {', '.join(self.names)}",
                 got=", ".join(names),
+                do="calibrate again",
+            )
+        if self.scoring is None:
+            raise ConfigError(
+                expected="a calibration that says which scores it was learned on",
+                got="one that does not",
+                do="learn it by ScoreCalibration.of(federation, candidates, relevant)",
+            )
+        if self.scoring != scoring:
+            same = self.scoring.method == scoring.method
+            raise ConfigError(
+                expected="the bridges that the calibrated scores were made with"
+                if same
+                else f"the fusion method that was calibrated, {self.scoring.method}",
+                got="other ones" if same else scoring.method,
                 do="calibrate again",
             )
 
@@ -193,7 +246,12 @@ class ScoreCalibration:
             {"name": name, "share": share, **_plain(curve)}
             for name, share, curve in zip(self.names, self.shares, self.curves, strict=True)
         ]
-        fields = {"version": VERSION, "together": _plain(self.together), "curves": curves}
+        fields = {
+            "version": VERSION,
+            "scoring": None if self.scoring is None else self.scoring.to_dict(),
+            "together": _plain(self.together),
+            "curves": curves,
+        }
         text = json.dumps(fields, indent=1)
         with atomic_path(Path(path)) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
@@ -226,11 +284,13 @@ class ScoreCalibration:
             curves = tuple(_read_curve(one) for one in fields["curves"])
             names = tuple(str(one["name"]) for one in fields["curves"])
             shares = tuple(float(one["share"]) for one in fields["curves"])
+            made = fields["scoring"]
+            scoring = None if made is None else Scoring.from_dict(made)
         except (KeyError, TypeError, ValueError, IsthmusError) as error:
             raise _malformed(path.name, f"{type(error).__name__}: {error}"[:200]) from error
         if not all(0 <= share < 1 for share in shares):
             raise _malformed(path.name, f"shares {shares}"[:200])
-        return cls(names, together, curves, shares)
+        return cls(names, together, curves, shares, scoring)
 
 
 def _into_unit(values: FloatArray) -> FloatArray:

@@ -24,6 +24,7 @@ from isthmus.federate.fusion import Fusion
 from isthmus.federate.merging import DEDUP_SIMILARITY
 from isthmus.federate.patience import RETRIES, TIMEOUT_SECONDS, Clock
 from isthmus.federate.pool import Pool
+from isthmus.federate.scoring import Scoring
 from isthmus.federate.source import Source
 from isthmus.federate.spokes import Spoke
 from isthmus.rankings import Ranking
@@ -128,11 +129,19 @@ class Federation:
         made = {"_pool": pool, "method": method, "spokes": pool.spokes}
         for name, value in made.items():
             object.__setattr__(self, name, value)
+        if self.calibration is not None:
+            names = [source.name for source in self.sources]
+            self.calibration.check(names, self.scoring)
 
     @property
     def spaces(self) -> tuple[Space, ...]:
         """The spaces, the hub's first, the others in the order of the sources."""
         return tuple(spoke.space for spoke in self.spokes)
+
+    @property
+    def scoring(self) -> Scoring:
+        """What its scores depend on: the fusion method and the bridges."""
+        return Scoring.of(self.method, self.spokes, self._pool.common, dedup=self.dedup)
 
     @classmethod
     def load(cls, path: Path | str, **changes: Any) -> Self:

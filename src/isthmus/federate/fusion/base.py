@@ -20,9 +20,12 @@ class Fusion(ABC):
     ----------------
     name : str
         Name in the registry and in a federation's file.
+    adds_up_lists : bool
+        Whether scores depend on which candidates were merged as one document; False.
     """
 
     name: ClassVar[str]
+    adds_up_lists: ClassVar[bool] = False
 
     @abstractmethod
     def spaces(self, n_spaces: int) -> tuple[int, ...]:

@@ -46,6 +46,7 @@ class CombMNZ(Fusion):
     """
 
     name: ClassVar[str] = "combmnz"
+    adds_up_lists: ClassVar[bool] = True
 
     def spaces(self, n_spaces: int) -> tuple[int, ...]:
         """Ask for none: native similarities are enough."""

@@ -46,6 +46,7 @@ class Rrf(Fusion):
     """
 
     name: ClassVar[str] = "rrf"
+    adds_up_lists: ClassVar[bool] = True
 
     c: float = 60.0
 
