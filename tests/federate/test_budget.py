@@ -17,10 +17,11 @@ from isthmus.errors import (
     SpaceMismatchError,
     UnknownVersionError,
 )
-from isthmus.federate import Source
+from isthmus.federate import Federation, Source
 from isthmus.federate.adaptive import Adaptive
-from isthmus.federate.budget import Uniform
 from isthmus.federate.outline import StoreOutline, as_products, expected_counts
+from isthmus.federate.patience import Clock
+from isthmus.federate.sampling import reservoir
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores import open_store
 
@@ -60,13 +61,6 @@ def true_counts(parts, queries, metric, k):
         scores = queries @ every.T
     best = np.argsort(-scores, axis=1)[:, :k]
     return np.stack([(owner[best] == place).sum(axis=1) for place in range(len(parts))], axis=1)
-
-
-def test_uniform_searches_every_store():
-    chosen = Uniform().choose([np.zeros((3, 4))], spaces=np.array([0, 0]), k=1)
-    assert chosen.shape == (3, 2)
-    assert chosen.dtype == np.bool_
-    assert chosen.all()
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -173,18 +167,83 @@ def test_it_comes_back_from_its_file(tmp_path, metric):
     )
     assert (back.names, back.loss, back.level) == (budget.names, budget.loss, budget.level)
     assert back.measured_loss == budget.measured_loss
-    back.check(make_space(metric), budget.names)
+    back.check(make_space(metric), sources)
 
 
 def test_it_refuses_another_federation():
     parts, asked = topical(n_stores=2)
-    budget = Adaptive.fit(make_space(), open_sources(parts, make_space(), "o"))
+    sources = open_sources(parts, make_space(), "o")
+    budget = Adaptive.fit(make_space(), sources)
     with pytest.raises(SpaceMismatchError):
-        budget.check(make_space(model="another"), budget.names)
+        budget.check(make_space(model="another"), sources)
     with pytest.raises(ConfigError, match=r"o0, o1; got o1, o0"):
-        budget.check(make_space(), ["o1", "o0"])
+        budget.check(make_space(), sources[::-1])
     with pytest.raises(CountMismatchError):
         budget.choose([asked[0]], spaces=np.zeros(3, int), k=10)
+
+
+def test_it_refuses_other_bridges_to_the_hub(doubles, tmp_path):
+    rows = doubles.unit(np.random.default_rng(0), 60, doubles.SPOKE.dim)
+    store = ScannedDouble(doubles, "b", doubles.SPOKE, rows)
+    used, other = (doubles.bridges(doubles.HUB, doubles.SPOKE, seed=seed) for seed in (0, 1))
+    budget = Adaptive.fit(doubles.HUB, [Source("b", store, *used)])
+    budget.to_file(tmp_path / "budget.safetensors")
+    for one in (budget, Adaptive.from_file(tmp_path / "budget.safetensors")):
+        one.check(doubles.HUB, [Source("b", store, other[0], used[1])])
+        with pytest.raises(ConfigError, match=r"bridges to the hub.*; got another one for 'b'"):
+            one.check(doubles.HUB, [Source("b", store, used[0], other[1])])
+
+
+@pytest.mark.parametrize("broken", [(1,), (0, 1)])
+def test_a_store_that_cannot_be_read_is_always_searched(doubles, queries, monkeypatch, broken):
+    rng = np.random.default_rng(0)
+    stores = [
+        ScannedDouble(doubles, name, doubles.HUB, doubles.unit(rng, 300, doubles.HUB.dim))
+        for name in "ab"
+    ]
+    reached = [0, 0]
+
+    def fail(place):
+        def scan(**_):
+            reached[place] += 1
+            raise ConnectionError("no route to host")
+
+        return scan
+
+    for place in broken:
+        monkeypatch.setattr(stores[place], "scan", fail(place))
+    sources = [Source(store._name, store) for store in stores]
+    with pytest.raises(ConnectionError):
+        Adaptive.fit(doubles.HUB, sources)
+    with pytest.raises(ConnectionError):
+        Federation(doubles.HUB, sources, budget="adaptive", require_all=True)
+    federation = Federation(doubles.HUB, sources, budget="adaptive", clock=Clock(sleep=lambda _: 0))
+    ranking = federation.search(queries)
+    assert reached[broken[0]] == 1 + 1 + 3  # the attempts of the third
+    assert not ranking.skipped[:, list(broken)].any()
+    assert ranking.complete
+
+
+@given(st.integers(0, 2**31), st.lists(st.integers(0, 9), max_size=6), st.integers(1, 12))
+def test_a_reservoir_holds_distinct_rows_of_all(seed, sizes, limit):
+    rows = np.arange(sum(sizes), dtype=np.float32)[:, None]
+    batches = np.split(rows, np.cumsum(sizes)[:-1]) if sizes else []
+    kept, seen = reservoir(batches, limit, np.random.default_rng(seed))
+    assert seen == len(rows)
+    assert len(kept) == min(limit, len(rows))
+    assert len(np.unique(kept)) == len(kept)
+    assert set(kept.ravel().tolist()) <= set(rows.ravel().tolist())
+
+
+def test_every_row_has_the_same_chance_and_no_input_is_changed():
+    rows = np.arange(40, dtype=np.float32)[:, None]
+    rng = np.random.default_rng(0)
+    times = np.zeros(40)
+    for _ in range(4_000):
+        kept, _ = reservoir(np.split(rows, 8), 10, rng)
+        times[kept.astype(int)] += 1
+    assert abs(times / 4_000 - 0.25).max() < 0.03  # over four standard deviations
+    np.testing.assert_array_equal(rows[:, 0], np.arange(40))
 
 
 @pytest.mark.parametrize(
@@ -221,7 +280,8 @@ def test_files_that_are_no_budget(tmp_path):
         Adaptive.from_file(path)
     for about, error in (
         ({"version": 9}, UnknownVersionError),
-        ({"version": 1}, MalformedArtifactError),
+        ({"version": 1}, UnknownVersionError),
+        ({"version": 2}, MalformedArtifactError),
         ([1], MalformedArtifactError),
     ):
         write_tensors(path, {"about": np.frombuffer(json.dumps(about).encode(), np.uint8)})

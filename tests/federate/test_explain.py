@@ -98,8 +98,8 @@ class Chosen(Budget):
         self.asked.append(([one.shape for one in queries], spaces.tolist(), k))
         return self.chosen
 
-    def check(self, hub, names):
-        self.hub, self.names = hub, list(names)
+    def check(self, hub, sources):
+        self.hub, self.names = hub, [source.name for source in sources]
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isthmus.federate.adaptive import Adaptive
-from isthmus.federate.budget import Budget, Uniform
+from isthmus.federate.budget import Budget
 from isthmus.federate.calibration import ScoreCalibration
 from isthmus.federate.candidates import Candidates
 from isthmus.federate.fusion import (
@@ -38,7 +38,6 @@ __all__ = [
     "Score",
     "ScoreCalibration",
     "Source",
-    "Uniform",
     "fit_weights",
     "make",
     "names",

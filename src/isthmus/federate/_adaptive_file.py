@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["read_adaptive", "write_adaptive"]
 
-VERSION = 1
+VERSION = 2
 FIELDS = ("loss", "level", "measured_loss", "measured_searched")
 ARRAYS = ("centroids", "sizes", "directions", "variances")
 
@@ -37,6 +37,7 @@ def write_adaptive(budget: Adaptive, path: Path) -> None:
         "version": VERSION,
         "hub": budget.hub.to_dict(),
         "names": list(budget.names),
+        "bridges": list(budget.bridges),
         **{name: None if np.isnan(value) else value for name, value in numbers.items()},
     }
     tensors: dict[str, npt.NDArray[Any]] = {
@@ -61,19 +62,21 @@ def read_adaptive(path: Path) -> Adaptive:
     about = _about(tensors, path.name)
     try:
         hub = Space.from_dict(about["hub"])
-        names = tuple(str(name) for name in about["names"])
+        names, bridges = (tuple(map(str, about[part])) for part in ("names", "bridges"))
         numbers = {
             name: float("nan") if about[name] is None else float(about[name]) for name in FIELDS
         }
     except (KeyError, TypeError, ValueError, IsthmusError) as error:
         raise _malformed(path.name, f"{type(error).__name__}: {error}") from error
+    if len(bridges) != len(names):
+        raise _malformed(path.name, f"{len(bridges)} bridges for {len(names)} sources")
     if not 0 <= numbers["level"] <= 1:
         raise _malformed(path.name, f"level {numbers['level']}")
     width = hub.dim + (hub.metric == "l2")
     outlines = tuple(
         _outline(tensors, place, width=width, name=path.name) for place in range(len(names))
     )
-    return Adaptive(outlines, names, hub, **numbers)
+    return Adaptive(outlines, names, bridges, hub, **numbers)
 
 
 def _about(tensors: dict[str, npt.NDArray[Any]], name: str) -> dict[str, Any]:

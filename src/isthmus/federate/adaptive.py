@@ -28,6 +28,8 @@ from isthmus._validate import check_share, check_whole
 from isthmus.errors import ConfigError, CountMismatchError, EmptyInputError
 from isthmus.federate.budget import Budget
 from isthmus.federate.outline import StoreOutline, as_products, expected_counts
+from isthmus.federate.patience import Patience
+from isthmus.federate.sampling import back_bridges, draw
 from isthmus.federate.source import Source
 from isthmus.federate.spokes import make_spokes
 from isthmus.neighbors import top_k
@@ -58,6 +60,8 @@ class Adaptive(Budget):
         In the hub's space.
     names : tuple of str
         Of the sources, in their order.
+    bridges : tuple of str
+        Hash of the bridge to the hub of each source, "" for those of the hub's space.
     hub : Space
     loss : float
         Share of the k best that may be lost in the mean, from 0 to 1.
@@ -71,6 +75,7 @@ class Adaptive(Budget):
 
     outlines: tuple[StoreOutline, ...]
     names: tuple[str, ...]
+    bridges: tuple[str, ...]
     hub: Space
     loss: float
     level: float
@@ -88,6 +93,7 @@ class Adaptive(Budget):
         n_centroids: int = CENTROIDS,
         k: int = USUAL_K,
         seed: int = 0,
+        patience: Sequence[Patience] | None = None,
     ) -> Adaptive:
         """Outline the stores from a sample of their vectors.
 
@@ -105,6 +111,9 @@ class Adaptive(Budget):
         k : int, default 10
             Answers per query at which the loss is measured (HVMap, section 5.1.3: K = 10).
         seed : int, default 0
+        patience : sequence of Patience, optional
+            Per source: one that cannot be read, after attempts that it says, is always searched.
+            Default: whatever a store raises is raised.
 
         Raises
         ------
@@ -116,9 +125,9 @@ class Adaptive(Budget):
         check_share(loss, name="loss")
         for name, size in (("sample", sample), ("n_centroids", n_centroids), ("k", k)):
             check_whole(size, name=name)
-        rng = np.random.default_rng(seed)
-        samples, counts = _draw(hub, sources, sample, rng)
-        if not sum(counts):
+        drawn = draw(hub, sources, limit=sample, seed=seed, patience=patience)
+        samples, counts = drawn.rows, drawn.counts
+        if not sum(counts) and patience is None:
             raise EmptyInputError(
                 expected="a store with vectors", got="empty stores", do="fill one of them"
             )
@@ -138,14 +147,15 @@ class Adaptive(Budget):
             outlines, _Asked(samples, counts, asked, hub.metric), loss=loss, k=k
         )
         names = tuple(source.name for source in sources)
-        return cls(outlines, names, hub, loss, level, lost, searched)
+        bridges = back_bridges(make_spokes(hub, sources), sources)
+        return cls(outlines, names, bridges, hub, loss, level, lost, searched)
 
     def choose(
         self, queries: Sequence[FloatArray], *, spaces: IntArray, k: int
     ) -> npt.NDArray[np.bool_]:
         """Say which stores are searched, from the queries in the hub's space; see `Budget.choose`.
 
-        A store that was empty when the budget was fitted is always searched.
+        A store that was empty, or could not be read, when the budget was fitted is always searched.
 
         Raises
         ------
@@ -164,18 +174,31 @@ class Adaptive(Budget):
         chosen[:, [not len(outline.sizes) for outline in self.outlines]] = True
         return chosen
 
-    def check(self, hub: Space, names: Sequence[str]) -> None:
-        """Refuse a federation of another hub, or of other sources.
+    def check(self, hub: Space, sources: Sequence[Source]) -> None:
+        """Refuse a federation of another hub, of other sources, or of other bridges to the hub.
 
         Raises
         ------
         SpaceMismatchError, ConfigError
         """
         self.hub.check(hub, what="the hub of the adaptive budget")
-        if tuple(names) != self.names:
+        names = tuple(source.name for source in sources)
+        if names != self.names:
             raise ConfigError(
                 expected=f"the sources that the budget was fitted on: {', '.join(self.names)}",
                 got=", ".join(names),
+                do="fit the budget again",
+            )
+        bridges = back_bridges(make_spokes(hub, sources), sources)
+        if bridges != self.bridges:
+            other = [
+                name
+                for name, *both in zip(names, bridges, self.bridges, strict=True)
+                if len(set(both)) > 1
+            ]
+            raise ConfigError(
+                expected="the bridges to the hub that the budget was fitted with",
+                got=f"another one for {', '.join(map(repr, other))}",
                 do="fit the budget again",
             )
 
@@ -201,38 +224,6 @@ class Adaptive(Budget):
         from isthmus.federate._adaptive_file import read_adaptive
 
         return read_adaptive(Path(path))
-
-
-def _draw(
-    hub: Space, sources: Sequence[Source], sample: int, rng: np.random.Generator
-) -> tuple[list[FloatArray], list[int]]:
-    """Return a random sample of every store, in the hub's space, shuffled; and all its rows."""
-    spokes = {spoke.space.fingerprint: spoke for spoke in make_spokes(hub, sources)}
-    samples, counts = [], []
-    for source in sources:
-        with source.noting():
-            rows = _sample(source, sample, rng)
-            counts.append(source.store.count())
-        if len(rows) and source.store.space.fingerprint != hub.fingerprint:
-            rows = spokes[source.store.space.fingerprint].to_hub(rows)
-        elif not len(rows):
-            rows = np.zeros((0, hub.dim), np.float32)
-        samples.append(rows)
-    return samples, counts
-
-
-def _sample(source: Source, sample: int, rng: np.random.Generator) -> FloatArray:
-    """Return at most ``sample`` vectors of a store, shuffled."""
-    wanted = rng.permutation(source.store.count())[:sample]
-    wanted.sort()
-    parts, start = [], 0
-    for batch in source.store.scan():
-        stop = start + len(batch.vectors)
-        first, last = np.searchsorted(wanted, (start, stop))
-        parts.append(batch.vectors.matrix()[wanted[first:last] - start])
-        start = stop
-    rows = np.concatenate(parts) if parts else np.zeros((0, source.store.space.dim), np.float32)
-    return rows[rng.permutation(len(rows))]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,13 +48,14 @@ def assemble(federation: Federation) -> tuple[Pool, Fusion]:
     def remembered() -> tuple[tuple[CarriedRows, ...], ...]:
         return tuple(tuple(CarriedRows(federation.remember) for _ in spokes) for _ in sources)
 
+    patience = tuple(_patience(federation, place) for place in range(len(sources)))
     pool = Pool(
         sources=sources,
         spokes=spokes,
         space_of=space_of,
         carried=remembered(),
-        patience=tuple(_patience(federation, place) for place in range(len(sources))),
-        budget=_make_budget(federation),
+        patience=patience,
+        budget=_make_budget(federation, patience),
         dedup=federation.dedup,
         dedup_similarity=federation.dedup_similarity,
         require_all=federation.require_all,
@@ -90,16 +92,21 @@ def _patience(federation: Federation, place: int) -> Patience:
     )
 
 
-def _make_budget(federation: Federation) -> Budget | None:
+def _make_budget(federation: Federation, patience: Sequence[Patience]) -> Budget | None:
     """Return None for the uniform one, which needs no choice."""
     budget = federation.budget
     if budget == "adaptive":
         from isthmus.federate.adaptive import Adaptive
 
-        budget = Adaptive.fit(federation.hub, federation.sources, seed=federation.seed)
+        budget = Adaptive.fit(
+            federation.hub,
+            federation.sources,
+            seed=federation.seed,
+            patience=None if federation.require_all else patience,
+        )
     if not isinstance(budget, Budget):
         if budget != "uniform":
             raise UnknownNameError.of("budget", str(budget), ("uniform", "adaptive"))
         return None
-    budget.check(federation.hub, [source.name for source in federation.sources])
+    budget.check(federation.hub, federation.sources)
     return budget

@@ -1,8 +1,8 @@
 """Budgets: which stores are searched for which query.
 
-`Uniform` searches every store for every query, as HVMap does (section 3.3.1); `Adaptive`, in a file
-of its own, leaves out the stores that can hardly contribute, which that section leaves to future
-work.
+Without one every store is searched for every query, as HVMap does (section 3.3.1); `Adaptive`, in a
+file of its own, leaves out the stores that can hardly contribute, which that section leaves to
+future work.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from isthmus._types import FloatArray, IntArray
+from isthmus.federate.source import Source
 from isthmus.spaces import Space
 
-__all__ = ["Budget", "Uniform"]
+__all__ = ["Budget"]
 
 
 class Budget(ABC):
@@ -43,29 +44,13 @@ class Budget(ABC):
             At least one store per query.
         """
 
-    def check(self, hub: Space, names: Sequence[str]) -> None:  # noqa: B027 - most fit any stores
+    def check(  # noqa: B027 - most fit any stores
+        self, hub: Space, sources: Sequence[Source]
+    ) -> None:
         """Refuse a federation that this budget was not made for.
 
         Parameters
         ----------
         hub : Space
-        names : sequence of str
-            Of the sources, in their order.
+        sources : sequence of Source
         """
-
-
-class Uniform(Budget):
-    """Every store for every query.
-
-    Examples
-    --------
-    >>> Uniform().choose([np.zeros((2, 4))], spaces=np.array([0, 0, 0]), k=10).all()
-    np.True_
-    """
-
-    def choose(
-        self, queries: Sequence[FloatArray], *, spaces: IntArray, k: int
-    ) -> npt.NDArray[np.bool_]:
-        """Return all True."""
-        del k
-        return np.ones((len(queries[0]), len(spaces)), dtype=np.bool_)
