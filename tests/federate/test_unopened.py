@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import threading
+import time
+
 import numpy as np
 import pytest
 
 from isthmus.errors import SpaceMismatchError, UnsupportedOperationError
+from isthmus.federate import Federation, Source
 from isthmus.federate.unopened import UnopenedStore
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores import registry
@@ -50,3 +54,32 @@ def test_it_does_not_write(tmp_path, vectors):
             write()
     with pytest.raises(UnsupportedOperationError):
         UnopenedStore.open("x")
+
+
+def test_many_threads_open_one_store(tmp_path, vectors, monkeypatch):
+    url = URL.format(tmp_path)
+    with registry.open_store(url, space=SPACE) as there:
+        there.upsert(vectors)
+    reach, opened = registry.open_store, []
+
+    def open_store(url):
+        opened.append(reach(url))
+        time.sleep(0.05)  # while the others come
+        return opened[-1]
+
+    monkeypatch.setattr(registry, "open_store", open_store)
+    store, counts = UnopenedStore(url, SPACE), []
+    threads = [threading.Thread(target=lambda: counts.append(store.count())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    store.close()
+    assert (len(opened), counts) == (1, [2] * 8)
+
+
+@pytest.mark.parametrize(("scheme", "timeout"), [("sqlite", None), ("other", 30.0)])
+def test_it_is_timed_as_the_store_that_it_will_be(tmp_path, scheme, timeout):
+    store = UnopenedStore(URL.format(tmp_path).replace("sqlite", scheme), SPACE)
+    federation = Federation(SPACE, [Source("a", store)])
+    assert federation._pool.patience[0].timeout == timeout

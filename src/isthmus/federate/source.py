@@ -91,7 +91,12 @@ class Source:
 
     @property
     def in_process(self) -> bool:
-        """Say whether its store computes in this process."""
+        """Say whether its store computes in this process, or will when it can be opened."""
+        from isthmus.federate.unopened import UnopenedStore
+        from isthmus.stores.registry import scheme_of
+
+        if isinstance(self.store, UnopenedStore):
+            return scheme_of(self.store.url) in IN_PROCESS
         return self.store.scheme in IN_PROCESS
 
     def search(self, queries: FloatArray, *, depth: int) -> tuple[IdArray, FloatArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
@@ -18,6 +19,8 @@ __all__ = ["UnopenedStore"]
 class UnopenedStore(Store):
     """Opens the store behind a URL when it is first searched, and passes on what it says.
 
+    Safe to use from several threads: one of them opens it, the others wait for that.
+
     Parameters
     ----------
     url : str
@@ -31,6 +34,7 @@ class UnopenedStore(Store):
         self._url = url
         self._space = space
         self._store: Store | None = None
+        self._lock = threading.Lock()
 
     @classmethod
     def open(cls, url: str, *, space: Space | None = None) -> Self:
@@ -92,21 +96,25 @@ class UnopenedStore(Store):
 
     def close(self) -> None:
         """Close the store, when it is open."""
-        if self._store is not None:
-            self._store.close()
+        with self._lock:
+            if self._store is not None:
+                self._store.close()
 
     def _open(self) -> Store:
-        if self._store is None:
-            from isthmus.stores.registry import open_store
+        if self._store is not None:  # without the lock: the usual case, and one read
+            return self._store
+        from isthmus.stores.registry import open_store
 
-            store = open_store(self._url)
-            try:
-                self._space.check(store.space, what="the vectors of the store")
-            except BaseException:
-                store.close()
-                raise
-            self._store = store
-        return self._store
+        with self._lock:
+            if self._store is None:
+                store = open_store(self._url)
+                try:
+                    self._space.check(store.space, what="the vectors of the store")
+                except BaseException:
+                    store.close()
+                    raise
+                self._store = store
+            return self._store
 
     @staticmethod
     def _refuse(url: str) -> NoReturn:
