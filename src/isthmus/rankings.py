@@ -41,8 +41,8 @@ class Outage:
         One line.
     kind : {"error", "garbage", "timeout", "busy", "resting"}
         ``error``: it failed. ``garbage``: its answer breaks the contract of stores. ``timeout``: it
-        did not answer in time. It was not asked at all for ``busy``: an earlier call that timed out
-        is still running; and for ``resting``: it failed several times in a row.
+        did not answer in time. It was not asked at all for ``busy``: an earlier call that nobody
+        waits for is still running; and for ``resting``: it failed several times in a row.
     attempts : int
         How often it was asked.
     seconds : float

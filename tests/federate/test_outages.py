@@ -230,6 +230,24 @@ def test_what_the_caller_did_wrong_is_raised_and_not_held_against_the_store(worl
     assert federation.search(queries).complete
 
 
+def test_a_store_says_that_a_search_was_broken_off_and_not_that_it_timed_out(
+    world, queries, stores
+):
+    federation = world.make(Fault(kind="delay", seconds=1), sleep=lambda _: world.hang.wait(20))
+    many = VectorSet(map(str, range(40)), np.tile(queries.matrix()[:1], (40, 1)), queries.space)
+
+    def refuse(_):
+        raise ZeroVectorError(expected="a direction", got="zero", do="leave it out")
+
+    stores[0]._fault = refuse
+    with pytest.raises(ZeroVectorError):
+        federation.search(many)
+    stores[0]._fault = None
+    (outage,) = federation.search(queries).outages
+    assert (outage.store, outage.kind) == ("b", "busy")
+    assert outage.reason == "a call of a search that was broken off is still running"
+
+
 def test_a_bridge_that_fails_is_not_the_fault_of_a_store(world, queries):
     federation = world.make()
     world.sources[1].to_hub.weight[:] = np.nan

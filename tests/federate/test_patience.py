@@ -12,6 +12,7 @@ from isthmus.errors import (
     UnsupportedOperationError,
     ZeroVectorError,
 )
+from isthmus.federate.breaker import ORDINARY
 from isthmus.federate.patience import Clock, Patience, Problem
 from isthmus.federate.source import UnusableAnswerError
 
@@ -158,9 +159,9 @@ def test_seconds_are_over_zero(make, timeout):
 def test_a_store_that_keeps_failing_rests(make, time):
     patience = make()
     for _ in range(3):
-        assert patience.refuse(1) is None
-        patience.settle(attempt(patience, failing(KeyError("vectors"))))
-    refused = patience.refuse(5)
+        ticket = patience.admit(1)
+        patience.settle(attempt(patience, failing(KeyError("vectors"))), ticket)
+    refused = patience.admit(5)
     assert isinstance(refused, Problem)
     assert (refused.outage.kind, refused.outage.attempts, refused.outage.queries) == (
         "resting", 0, 5,
@@ -169,19 +170,20 @@ def test_a_store_that_keeps_failing_rests(make, time):
         "3 searches in a row failed, asked again in 30 s; the last: KeyError: 'vectors'"
     )
     time.now += 30
-    assert patience.refuse(1) is None
-    patience.settle(None)
-    assert patience.refuse(1) is None
+    assert patience.admit(1) == 1
+    patience.settle(None, 1)
+    assert patience.admit(1) == ORDINARY
 
 
 def test_a_store_with_an_abandoned_call_is_busy_and_closed_when_it_ends(make):
     patience, closed = make(), []
-    patience.abandon()
-    assert patience.refuse(1).outage.kind == "busy"
+    patience.abandon("a call that timed out")
+    refused = patience.admit(1).outage
+    assert (refused.kind, refused.reason) == ("busy", "a call that timed out is still running")
     patience.close(lambda: closed.append("late"))
     assert closed == []
     patience.ended()
     assert closed == ["late"]
-    assert patience.refuse(1) is None
+    assert patience.admit(1) == ORDINARY
     make().close(lambda: closed.append("now"))
     assert closed == ["late", "now"]

@@ -11,16 +11,22 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-__all__ = ["FAILURES", "REST_SECONDS", "Breaker"]
+__all__ = ["FAILURES", "ORDINARY", "REST_SECONDS", "Breaker"]
 
 FAILURES = 3
 REST_SECONDS = 30.0
+"""Round numbers, not measured: one lost search is chance, and a restart takes about so long."""
+
+ORDINARY = 0
+"""Ticket of every search that is no trial."""
 
 
 class Breaker:
     """Counts the failed searches of one store; safe to use from several threads.
 
-    Every search that was admitted must end in one of `succeeded`, `failed` and `cancelled`.
+    Every search that was admitted has a ticket, and must end in one of `succeeded`, `failed` and
+    `cancelled` with it: one that was admitted before the breaker opened, and ends late, does not
+    speak for the trial.
 
     Parameters
     ----------
@@ -35,11 +41,11 @@ class Breaker:
     --------
     >>> seconds = [0.0]
     >>> breaker = Breaker(lambda: seconds[0], failures=1, rest=30.0)
-    >>> breaker.admit(), breaker.failed(), breaker.admit()
-    (True, None, False)
+    >>> breaker.admit(), breaker.failed(0), breaker.admit()
+    (0, None, None)
     >>> seconds[0] = 30.0
     >>> breaker.admit(), breaker.admit()  # one trial at a time
-    (True, False)
+    (1, None)
     """
 
     def __init__(
@@ -51,22 +57,26 @@ class Breaker:
         self._lock = threading.Lock()
         self._failed = 0
         self._opened = 0.0
-        self._trial = False
+        self._trial = ORDINARY
+        self._trials = 0
 
     @property
     def failures(self) -> int:
         """Count the failed searches in a row."""
         return self._failed
 
-    def admit(self) -> bool:
-        """Say whether the store may be asked."""
+    def admit(self) -> int | None:
+        """Return the ticket of a search; None where the store may not be asked."""
         if self._failed < self._most:  # without the lock: the usual case, and one read
-            return True
+            return ORDINARY
         with self._lock:
+            if self._failed < self._most:
+                return ORDINARY
             if self._trial or self._now() < self._opened + self._rest:
-                return False
-            self._trial = True
-            return True
+                return None
+            self._trials += 1
+            self._trial = self._trials
+            return self._trial
 
     def remaining(self) -> float:
         """Return the seconds until the next trial, 0 where nothing has to be waited for."""
@@ -75,17 +85,24 @@ class Breaker:
         return max(0.0, self._opened + self._rest - self._now())
 
     def succeeded(self) -> None:
-        """Note an answer: the store is whole again."""
+        """Note an answer, whenever it was asked for: the store is whole again."""
         with self._lock:
-            self._failed, self._trial = 0, False
+            self._failed, self._trial = 0, ORDINARY
 
-    def failed(self) -> None:
-        """Note a failed search."""
+    def failed(self, ticket: int) -> None:
+        """Note a failed search; the rest begins with the one that opens it, or ends the trial."""
         with self._lock:
-            self._failed, self._trial = self._failed + 1, False
-            self._opened = self._now()
+            self._failed += 1
+            if self._ends_trial(ticket) or self._failed == self._most:
+                self._opened = self._now()
 
-    def cancelled(self) -> None:
+    def cancelled(self, ticket: int) -> None:
         """Note a search that says nothing about the store."""
         with self._lock:
-            self._trial = False
+            self._ends_trial(ticket)
+
+    def _ends_trial(self, ticket: int) -> bool:
+        if ticket == ORDINARY or ticket != self._trial:
+            return False
+        self._trial = ORDINARY
+        return True

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from typing import Any, Generic, Protocol, TypeVar, cast
 
+from isthmus.federate.breaker import ORDINARY
 from isthmus.federate.patience import Patience, Problem
 
 __all__ = ["Call", "CallApart", "Work"]
@@ -46,8 +47,10 @@ class Call(Generic[T_co]):
         self._begun = patience.clock.now()
         self._deadline = patience.deadline(self._queries)
         self._error: BaseException | None = None
-        self._result: T_co | Problem | None = patience.refuse(self._queries)
-        self._settled = self._result is not None
+        admitted = patience.admit(self._queries)
+        self._settled = isinstance(admitted, Problem)
+        self._result: T_co | Problem | None = admitted if isinstance(admitted, Problem) else None
+        self._ticket = ORDINARY if isinstance(admitted, Problem) else admitted
 
     def start(self) -> None:
         """Do all of it; an error is kept for `outcome`, an interrupt is not."""
@@ -74,11 +77,11 @@ class Call(Generic[T_co]):
         """Leave it when the search is over, whatever became of it."""
         if not self._settled:
             self._settled = True
-            self._patience.breaker.cancelled()
+            self._patience.breaker.cancelled(self._ticket)
 
     def _settle(self, result: T_co | Problem) -> T_co | Problem:
         self._settled = True
-        self._patience.settle(result if isinstance(result, Problem) else None)
+        self._patience.settle(result if isinstance(result, Problem) else None, self._ticket)
         return result
 
     def _work(self) -> T_co | Problem:
@@ -125,7 +128,7 @@ class CallApart(Call[T_co]):
 
     def let_go(self) -> None:
         """Leave it, even while it runs."""
-        self._abandon()
+        self._abandon("a call of a search that was broken off")
         super().let_go()
 
     def _run(self) -> None:
@@ -144,18 +147,18 @@ class CallApart(Call[T_co]):
         """Wait for the store as long as it has, then for our own work; say whether it came."""
         if self._patience.timeout is not None and not self._done.is_set():
             left = self._deadline - self._patience.clock.now()
-            if not self._fetched.wait(max(0.0, left)) and self._abandon():
+            if not self._fetched.wait(max(0.0, left)) and self._abandon("a call that timed out"):
                 return False
         self._done.wait()
         return True
 
-    def _abandon(self) -> bool:
+    def _abandon(self, why: str) -> bool:
         """Say whether it was still running, and is from now on nobody's."""
         with self._lock:
             if self._done.is_set() or self._abandoned:
                 return False
             self._abandoned = True
-            self._patience.abandon()
+            self._patience.abandon(why)
             return True
 
     def _note_fetched(self) -> None:

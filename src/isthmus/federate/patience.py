@@ -104,6 +104,7 @@ class Patience:
         self._random = np.random.default_rng(seed)
         self._lock = threading.Lock()
         self._abandoned = 0
+        self._why_abandoned = ""
         self._last = ""
         self._at_end: Callable[[], None] | None = None
 
@@ -113,12 +114,13 @@ class Patience:
             return float("inf")
         return self.clock.now() + self.timeout * max(1.0, queries / QUERIES_PER_TIMEOUT)
 
-    def refuse(self, queries: int) -> Problem | None:
-        """Return why the store is not asked now; None admits one search, to be settled."""
+    def admit(self, queries: int) -> int | Problem:
+        """Return the ticket of a search, to be settled; or why the store is not asked now."""
         if self._abandoned:
-            return self._problem("busy", "a call that timed out is still running", queries)
-        if self.breaker.admit():
-            return None
+            return self._problem("busy", f"{self._why_abandoned} is still running", queries)
+        ticket = self.breaker.admit()
+        if ticket is not None:
+            return ticket
         reason = (
             f"{self.breaker.failures} searches in a row failed, asked again in "
             f"{self.breaker.remaining():.0f} s; the last: {self._last}"
@@ -164,19 +166,20 @@ class Patience:
         reason = f"no answer in {seconds:.3g} s"
         return self._problem("timeout", reason, queries, attempts=1, seconds=seconds)
 
-    def settle(self, problem: Problem | None) -> None:
-        """Note how an admitted search went."""
+    def settle(self, problem: Problem | None, ticket: int) -> None:
+        """Note how a search went that was admitted with this ticket."""
         if problem is None:
             if self.breaker.failures:
                 self.breaker.succeeded()
         else:
             self._last = problem.outage.reason
-            self.breaker.failed()
+            self.breaker.failed(ticket)
 
-    def abandon(self) -> None:
-        """Note a call that nobody waits for any more."""
+    def abandon(self, why: str) -> None:
+        """Note a call that nobody waits for any more, and say which."""
         with self._lock:
             self._abandoned += 1
+            self._why_abandoned = why
 
     def ended(self) -> None:
         """Note that an abandoned call has ended; close the store if it was to be closed."""
