@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from isthmus.errors import CountMismatchError, EmptyInputError, ParameterError, UnknownNameError
+from isthmus.federate import Federation, Source, common, gather
 from isthmus.federate.cost import METHODS, Rates, Setting, cost_of, estimate
+from isthmus.federate.similarity import pair_similarity
+from isthmus.spaces import Space, VectorSet
 
 TWO = Setting(rows=(100, 300), spaces=(0, 1), k=10, pairs=50)
 
@@ -32,6 +37,71 @@ def test_two_stores_by_hand():
     assert (ec.vectors_mapped, ec.vectors_indexed, ec.searches) == (300, 400, (400,))
     mig = cost_of("mig", TWO)
     assert (mig.vectors_embedded, mig.vectors_indexed, mig.encoders) == (300, 400, 1)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A bridge that counts the rows that it maps, on both sides."""
+
+    source: Space
+    target: Space
+    lands_in: str
+    counts: list
+    hash: str = "h"
+    method: str = "counted"
+
+    def transform(self, rows):
+        return self._land(rows, self.target.dim)
+
+    def transform_target(self, rows):
+        return self._land(rows, self.target.dim)
+
+    def _land(self, rows, dim):
+        self.counts.append(len(rows))
+        landed = np.random.default_rng(0).standard_normal((len(rows), dim))
+        return (landed / np.linalg.norm(landed, axis=1, keepdims=True)).astype(np.float32)
+
+
+@pytest.mark.parametrize("layout", [(0, 1, 2), (0, 0, 1), (1, 2, 2)])
+@pytest.mark.parametrize("method", ["score", "score_common", "one_directional", "cca"])
+def test_counts_are_those_of_a_search(doubles, monkeypatch, layout, method):
+    spaces, rng = (doubles.HUB, doubles.SPOKE, doubles.THIRD), np.random.default_rng(0)
+    mapped, compared, sources = [], [], []
+    for place, space in enumerate(layout):
+        there = spaces[space]
+        store = doubles.Store(f"s{place}", there, doubles.unit(rng, 20, there.dim))
+        bridges = (
+            {}
+            if space == 0
+            else {
+                "to_store": Counted(doubles.HUB, there, "target", mapped),
+                "to_hub": Counted(there, doubles.HUB, "target", mapped),
+            }
+        )
+        if space and method in ("score_common", "cca"):
+            bridges["common"] = Counted(doubles.HUB, there, "comparison", mapped)
+        sources.append(Source(f"s{place}", store, **bridges))
+
+    def counting(queries, landed, rows, *, space):
+        compared.append(np.count_nonzero(rows >= 0))
+        return pair_similarity(queries, landed, rows, space=space)
+
+    monkeypatch.setattr(gather, "pair_similarity", counting)
+    monkeypatch.setattr(common, "pair_similarity", counting)
+    federation = Federation(
+        doubles.HUB, sources, fusion=method.removesuffix("_common"), timeout=None
+    )
+    query = VectorSet(["q"], doubles.unit(rng, 1, doubles.HUB.dim), doubles.HUB)
+    native = {}
+    if method == "cca":  # as in the paper, a query is encoded by every model
+        native = {
+            source.name: VectorSet(["q"], np.eye(1, spaces[space].dim), spaces[space])
+            for source, space in zip(sources, layout, strict=True)
+            if space
+        }
+    federation.search(query, k=10, native_queries=native)
+    cost = cost_of(method, Setting(rows=(20,) * 3, spaces=layout, k=10))
+    assert (sum(mapped), sum(compared)) == (cost.mapped_per_query, cost.similarities_per_query)
 
 
 def test_stores_of_one_model_share_their_maps():

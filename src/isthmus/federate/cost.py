@@ -212,6 +212,18 @@ def _score(setting: Setting) -> Cost:
     )
 
 
+def _score_common(setting: Setting) -> Cost:
+    score, common = _score(setting), _cca(setting)
+    return Cost(
+        method="score_common",
+        maps_trained=score.maps_trained + common.maps_trained,
+        pairs_trained=score.pairs_trained + common.pairs_trained,
+        searches=setting.rows,
+        mapped_per_query=score.mapped_per_query + common.mapped_per_query,
+        similarities_per_query=score.similarities_per_query + common.similarities_per_query,
+    )
+
+
 def _one_directional(setting: Setting) -> Cost:
     others = setting.n_spaces - 1
     candidates = setting.n_spoke_stores * setting.k
@@ -234,15 +246,17 @@ def _lists(method: str) -> Callable[[Setting], Cost]:
 
 def _cca(setting: Setting) -> Cost:
     others = setting.n_spaces - 1
-    candidates = setting.n_stores * setting.k
+    # a candidate of the hub's space is compared in the common space of every spoke
+    of_hub = setting.n_stores - setting.n_spoke_stores
+    compared = setting.k * (of_hub * others + setting.n_spoke_stores)
     return Cost(
         method="cca",
         maps_trained=others,
         pairs_trained=others * setting.pairs,
         encoders=setting.n_spaces,
         searches=setting.rows,
-        mapped_per_query=(others + candidates) if others else 0,
-        similarities_per_query=candidates if others else 0,
+        mapped_per_query=others + compared,
+        similarities_per_query=compared,
     )
 
 
@@ -281,6 +295,7 @@ def _mig(setting: Setting) -> Cost:
 METHODS: Mapping[str, Callable[[Setting], Cost]] = MappingProxyType(
     {
         "score": _score,
+        "score_common": _score_common,
         "one_directional": _one_directional,
         "agg": _lists("agg"),
         "rrf": _lists("rrf"),
@@ -298,7 +313,9 @@ def cost_of(method: str, setting: Setting) -> Cost:
     """Count what a method needs.
 
     ``agg``, ``rrf``, ``combmnz`` and ``cca`` encode a query by every model, as in the paper; ``da``
-    is agg with mapped queries. ``ec`` and ``mig`` write one new index in the hub's space.
+    is agg with mapped queries. ``score`` is the paper's; ``score_common`` counts a common space
+    too, as a federation does whose spokes all have one. ``ec`` and ``mig`` write one new index in
+    the hub's space.
 
     Parameters
     ----------
