@@ -49,9 +49,10 @@ MODELS = ("minilm-l6", "para-l3", "mpnet")
 TITLES, TITLE_MODELS = "stackoverflow", ("minilm-l6", "mpnet")
 OTHER = dict(zip(DATASETS, DATASETS[::-1], strict=True))
 OBJECTIVES = ("fuzzy_contrastive", "contrastive", "mse", "rkd_mse")
-LEARNED = tuple(f"mlp:objective={name}" for name in OBJECTIVES)
-DEFAULT_MLP = LEARNED[0]
-BASE_MAPS = ("dummy", "auto", "procrustes", "procrustes_ridge", "ridge", *LEARNED)
+LEARNED = tuple(f"mlp:objective={name},start=procrustes_ridge" for name in OBJECTIVES)
+"""Objectives are compared from one start, so that nothing else differs."""
+DEFAULT_MLP = "mlp:objective=fuzzy_contrastive"
+BASE_MAPS = ("dummy", "auto", "procrustes", "procrustes_ridge", "ridge", DEFAULT_MLP, *LEARNED)
 RIVAL_MAPS = ("drift_adapter", "embedding_converter")
 K = 10
 SHARE = 0.2
@@ -247,9 +248,10 @@ class Stage:
         return [name for name in dict.fromkeys(self.models) if name != self.hub]
 
     def bridges(self, spec: str, maps: Maps, model: str) -> tuple[Bridge, Bridge]:
-        """Return the bridges from the hub's space to a model's, and back."""
-        ends = (self.hub, model), (model, self.hub)
-        there, back = (maps.bridge(spec, self.problem, *each, hub=self.hub) for each in ends)
+        """Return the bridges from the hub's space to a model's and back, ``out|back`` for two."""
+        out, _, home = spec.partition("|")
+        there = maps.bridge(out, self.problem, self.hub, model, hub=self.hub)
+        back = maps.bridge(home or out, self.problem, model, self.hub, hub=self.hub)
         return there, back
 
     def pool(

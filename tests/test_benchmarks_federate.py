@@ -121,7 +121,7 @@ def test_every_way_to_rank_is_measured_kept_and_not_run_twice(
     assert capsys.readouterr().out == ""
     page = pages(tmp_path)
     assert "| near, one two three |" in page
-    assert "two stores, a fifth as pairs: at least 1.00 of AGG" in page
+    assert "two stores, a fifth as pairs, either model is the hub" in page
 
 
 def test_fitted_maps_are_shared_by_commands(small: list[str], tmp_path: Path):
