@@ -528,6 +528,22 @@ def test_search_explains(cli, federation, files):
         assert set(hit["similarities"]) == {"one", "two"}
 
 
+@pytest.mark.parametrize("content", [None, b"", b"noise" * 999])
+def test_search_leaves_out_a_store_whose_file_is_missing_or_damaged(
+    cli, federation, files, content
+):
+    (path,) = federation.parent.rglob("two.db")
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    told = cli("search", federation, "--query-vectors", files.queries, "--json")
+    assert told.code == 0
+    assert [outage["store"] for outage in told.result["outages"]] == ["two"]
+    refused = cli("search", federation, "--query-vectors", files.queries, "--require-all")
+    assert refused.code != 0
+    assert "in store 'two', sqlite:" in refused.err
+
+
 def test_search_shows_probabilities_and_cuts_below_one(cli, federation, files, tmp_path: Path):
     scores = np.linspace(-1, 1, 400, dtype=np.float32).reshape(40, 10)
     source = np.repeat([0, 1], 5)

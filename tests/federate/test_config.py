@@ -14,11 +14,12 @@ from isthmus.errors import (
     InputError,
     MissingCollectionError,
     MissingFileError,
+    NotAStoreError,
     UnknownNameError,
 )
 from isthmus.federate import Federation, config
 from isthmus.federate.config import read
-from isthmus.federate.fusion import Score
+from isthmus.federate.fusion import Rrf, Score
 from isthmus.stores import registry
 
 TWO = """
@@ -202,7 +203,7 @@ def test_a_missing_direction_is_refused(write):
 @pytest.mark.usefixtures("world")
 def test_stores_are_closed_when_a_later_one_cannot_be_opened(write, stores):
     with pytest.raises(MissingCollectionError):
-        Federation.load(write(TWO.replace("dir/two.db", "dir/none.db")))
+        Federation.load(write(TWO.replace("dir/two.db", "dir/none.db")), require_all=True)
     assert stores[0].closed == 1
 
 
@@ -334,7 +335,29 @@ def test_a_store_that_is_out_of_reach_takes_part_as_one_that_fails(
 
 
 @pytest.mark.usefixtures("world")
-def test_a_store_that_is_damaged_or_holds_who_knows_what_is_raised(write, monkeypatch):
+@pytest.mark.parametrize("kind", [MissingFileError, CorruptStoreError, NotAStoreError])
+def test_a_store_that_is_missing_or_damaged_is_left_out_and_named(
+    write, queries, monkeypatch, kind
+):
+    def open_store(url):
+        if "two" in url:
+            raise kind(expected="a store", got="noise", do="restore it")
+        return reach(url)
+
+    reach = registry.open_store
+    monkeypatch.setattr(registry, "open_store", open_store)
+    with Federation.load(write(TWO), retries=0) as federation:
+        ranking = federation.search(queries)
+    (outage,) = ranking.outages
+    assert (outage.store, outage.kind) == ("two", "error")
+    assert set(ranking.stores.ravel()) == {"one"}
+    with pytest.raises(kind) as caught:
+        Federation.load(write(TWO), require_all=True)
+    assert caught.value.__notes__[0].startswith("in store 'two', double:///")
+
+
+@pytest.mark.usefixtures("world")
+def test_a_store_that_holds_who_knows_what_is_raised(write, monkeypatch):
     def open_store(url):
         if "two" in url:
             raise error
@@ -342,13 +365,26 @@ def test_a_store_that_is_damaged_or_holds_who_knows_what_is_raised(write, monkey
 
     reach = registry.open_store
     monkeypatch.setattr(registry, "open_store", open_store)
-    error = CorruptStoreError(expected="a store", got="noise", do="restore it")
-    with pytest.raises(CorruptStoreError):
-        Federation.load(write(TWO))
     error = ConnectionError("no route to host")
     without = "\n".join(line for line in TWO.splitlines() if "bridge" not in line)
     with pytest.raises(ConnectionError):
         Federation.load(write('fusion = "rrf"\n' + without))
+    error = KeyError("a bug")
+    with pytest.raises(KeyError):
+        Federation.load(write(TWO))
+
+
+@pytest.mark.usefixtures("world")
+def test_changes_replace_what_the_file_says_of_ranking(write):
+    said = "weight = 0.3\ncommon = 0\n"
+    with Federation.load(write(said + TWO), fusion="rrf") as federation:
+        assert federation.method == Rrf()
+    with Federation.load(write(said + TWO), weight=0.6) as federation:
+        assert federation.method == Score(weight=0.6, common=0)
+    with Federation.load(write("weight = 0.3\n" + TWO), weight=0.6) as federation:
+        assert federation.method == Score(weight=0.6)
+    with Federation.load(write(said + TWO), fusion=Score(weight=0.1)) as federation:
+        assert federation.method == Score(weight=0.1)
 
 
 @pytest.mark.usefixtures("world")

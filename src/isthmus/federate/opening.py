@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from isthmus.errors import IsthmusError, MissingFileError
+from isthmus.errors import FileError, IsthmusError, MissingFileError, StoreError
 from isthmus.federate.config import FederationConfig, StoreConfig, read, read_text
 from isthmus.federate.fusion import make
 from isthmus.federate.patience import may_pass
@@ -30,8 +30,8 @@ __all__ = ["load"]
 def load(path: Path, kind: type[F], changes: Mapping[str, Any]) -> F:
     """Open the stores and bridges of a federation's file, and make the federation.
 
-    A store that cannot be reached now takes part as one that fails, unless all are required or
-    nothing else says which space it holds: each search tries to open it.
+    A store that is missing, damaged or cannot be reached now takes part as one that fails, unless
+    all are required or nothing else says which space it holds: each search tries to open it.
 
     Parameters
     ----------
@@ -50,8 +50,9 @@ def load(path: Path, kind: type[F], changes: Mapping[str, Any]) -> F:
 
     config = read(path)
     loaded = _Bridges(path.parent)
+    changes = dict(changes)
     options = {
-        **_ranked_by(config),
+        **_ranked_by(config, changes),
         "depth": config.depth,
         "dedup": config.dedup,
         "dedup_similarity": config.dedup_similarity,
@@ -63,13 +64,16 @@ def load(path: Path, kind: type[F], changes: Mapping[str, Any]) -> F:
         "calibration": _calibration(config.calibration, path.parent),
         **changes,
     }
-    bridges = [(loaded.load(one.bridge_to), loaded.load(one.bridge_from)) for one in config.stores]
+    bridges = [
+        (loaded.load(one, "bridge_to"), loaded.load(one, "bridge_from")) for one in config.stores
+    ]
     with contextlib.ExitStack() as opened:
         sources = []
         for one, (to_store, to_hub) in zip(config.stores, bridges, strict=True):
             space = None if options["require_all"] else _promised(config, one, bridges)
-            store = opened.enter_context(_open(registry.resolve_url(one.url, path.parent), space))
-            common = loaded.load(one.bridge_common)
+            url = registry.resolve_url(one.url, path.parent)
+            store = opened.enter_context(_open(one.name, url, space))
+            common = loaded.load(one, "bridge_common")
             sources.append(
                 Source(one.name, store, to_store, to_hub, timeout=one.timeout, common=common)
             )
@@ -78,25 +82,34 @@ def load(path: Path, kind: type[F], changes: Mapping[str, Any]) -> F:
     return federation
 
 
-def _ranked_by(config: FederationConfig) -> dict[str, Any]:
-    """Return the fusion method and its weight, or the method with all that the file says of it."""
+def _ranked_by(config: FederationConfig, changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the fusion method and its weight, or the method with all that the file says of it.
+
+    Another method in the changes comes without the file's parameters, which are not its own;
+    another weight, taken out of the changes, goes into the method.
+    """
+    if "fusion" in changes:
+        return {}
+    weight = changes.pop("weight", config.weight)
     more = {"weights": config.weights, "common": config.common}
     given = {name: value for name, value in more.items() if value is not None}
     if not given:
-        return {"fusion": config.fusion, "weight": config.weight}
-    if config.weight is not None:
-        given["weight"] = config.weight
+        return {"fusion": config.fusion, "weight": weight}
+    if weight is not None:
+        given["weight"] = weight
     return {"fusion": make(config.fusion, **given), "weight": None}
 
 
-def _open(url: str, space: Space | None) -> Store:
-    """Open a store; one that is out of reach for now only where we know what it holds."""
+def _open(name: str, url: str, space: Space | None) -> Store:
+    """Open a store; one that is missing, damaged or out of reach where we know what it holds."""
     from isthmus.stores import registry
 
     try:
         return registry.open_store(url)
     except Exception as error:
-        if space is None or not may_pass(error):
+        of_the_store = isinstance(error, FileError | StoreError) or may_pass(error)
+        if space is None or not of_the_store:
+            error.add_note(f"in store {name!r}, {url}")
             raise
         return UnopenedStore(url, space)
 
@@ -130,21 +143,23 @@ class _Bridges:
         self._by_folder: dict[Path, Bridge] = {}
         self._by_hash: dict[str, Bridge] = {}
 
-    def load(self, folder: str | None) -> Bridge | None:
+    def load(self, store: StoreConfig, field: str) -> Bridge | None:
         from isthmus.bridge import Bridge
 
+        folder: str | None = getattr(store, field)
         if folder is None:
             return None
         try:
             path = (self._base / folder).resolve()
             bridge = self._by_folder.get(path) or Bridge.load(path)
-        except IsthmusError:
+        except IsthmusError as error:
+            error.add_note(f"{field} of store {store.name!r}: {folder[:300]!r}")
             raise
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
             raise MissingFileError(
-                expected="the folder of a bridge",
+                expected=f"the folder of a bridge, {field} of store {store.name!r}",
                 got=f"{folder[:300]!r} ({error})"[:400],
-                do="check bridge_to, bridge_from and bridge_common",
+                do=f"check {field}",
             ) from error
         if path not in self._by_folder:
             self._by_folder[path] = self._by_hash.setdefault(bridge.hash, bridge)
@@ -156,7 +171,8 @@ def _budget(given: str, base: Path) -> str | Budget:
         return given
     from isthmus.federate.adaptive import Adaptive
 
-    return Adaptive.from_file(base / given)
+    with _naming("budget", given):
+        return Adaptive.from_file(base / given)
 
 
 def _calibration(given: str | None, base: Path) -> ScoreCalibration | None:
@@ -164,7 +180,18 @@ def _calibration(given: str | None, base: Path) -> ScoreCalibration | None:
         return None
     from isthmus.federate.calibration import ScoreCalibration
 
-    return ScoreCalibration.from_file(base / given)
+    with _naming("calibration", given):
+        return ScoreCalibration.from_file(base / given)
+
+
+@contextlib.contextmanager
+def _naming(field: str, given: str) -> Iterator[None]:
+    """Say in a note of whatever is raised inside which field of the file named it."""
+    try:
+        yield
+    except IsthmusError as error:
+        error.add_note(f"{field}: {given[:300]!r}")
+        raise
 
 
 def _hub_space(config: FederationConfig, sources: Sequence[Source], base: Path) -> Space:
