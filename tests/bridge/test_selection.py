@@ -200,3 +200,13 @@ def test_the_report_agrees_with_the_finished_bridge(metric):
     for name in ("similarity_error", "mse", "cos_to_target", "nbr_overlap@10"):
         reported = bridge.report.values[name].mean
         assert measured[name].mean == pytest.approx(reported, rel=0.12), name
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot", "l2"])
+def test_a_learned_map_stops_by_the_metric_of_the_target_space(planted, metric):
+    target = Space(model="new", revision="2", dim=16, metric=metric)
+    vectors = VectorSet(planted.target.ids, planted.target.matrix(), target)
+    rows = np.arange(60)
+    pairs = Pairs.from_rows(planted.source, vectors, rows, rows)
+    made = select(pairs, method="mlp", params={"width": 4, "least_steps": 1, "epochs": 1})
+    assert made.map.inner_.metric == metric

@@ -180,7 +180,7 @@ Build = Callable[[str], Compose]
 
 
 def _builder(pairs: Pairs, method: str, params: Mapping[str, Any], *, seed: int) -> Build:
-    """Return what makes the candidates: the named one with its parameters, each with the seed."""
+    """Return what makes the candidates, the named one with its parameters."""
     if params and method == "auto":
         raise ParameterError(
             expected="parameters for a map that is named",
@@ -190,8 +190,10 @@ def _builder(pairs: Pairs, method: str, params: Mapping[str, Any], *, seed: int)
 
     def build(name: str) -> Compose:
         given = dict(params) if name == method else {}
-        seeded = {"seed": seed} if name in MAPS and "seed" in MAPS[name]().get_params() else {}
-        return compose_for(pairs, name, **{**seeded, **given})
+        ours = {"seed": seed, "metric": pairs.target_space.metric}
+        taken = MAPS[name]().get_params() if name in MAPS else {}
+        known = {each: value for each, value in ours.items() if each in taken}
+        return compose_for(pairs, name, **{**known, **given})
 
     return build
 

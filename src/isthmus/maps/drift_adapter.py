@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isthmus._linalg import in_row_blocks, normalise
-from isthmus._types import FloatArray
+from isthmus._types import FloatArray, Metric
 from isthmus._validate import as_matrix, check_positive, check_share, check_whole
 from isthmus.errors import ParameterError, UnknownNameError
 from isthmus.maps._fitting import PairedRows, check_fit
@@ -68,6 +68,8 @@ class DriftAdapter(Map):
         Share of the pairs that says when to stop, at most half and 500 of them.
     patience : int, default 8
         Looks at held-out pairs without gain before training ends.
+    metric : {"cosine", "dot", "l2"}, default "cosine"
+        By which held-out pairs look for their neighbours: that of the target space.
     seed : int, default 0
         Of the first weights, the order of the rows and the pairs held out.
     device : str, default "cpu"
@@ -132,6 +134,7 @@ class DriftAdapter(Map):
         weight_decay: float = 0.0,
         held_out: float = 0.2,
         patience: int = 8,
+        metric: Metric = "cosine",
         seed: int = 0,
         device: str = "cpu",
         checkpoint: str | None = None,
@@ -146,6 +149,7 @@ class DriftAdapter(Map):
         self.weight_decay = weight_decay
         self.held_out = held_out
         self.patience = patience
+        self.metric = metric
         self.seed = seed
         self.device = device
         self.checkpoint = checkpoint
@@ -263,6 +267,7 @@ class DriftAdapter(Map):
             checkpoint=self.checkpoint,
             params={"map": self.name, **self.recorded_params()},
             collection=collection,
+            metric=self.metric,
             train_few=True,
         )
 
@@ -284,6 +289,8 @@ class DriftAdapter(Map):
     def _check_params(self) -> None:
         if self.form not in get_args(Form):
             raise UnknownNameError.of("form", str(self.form), get_args(Form))
+        if self.metric not in get_args(Metric):
+            raise UnknownNameError.of("metric", str(self.metric), get_args(Metric))
         for name in ("hidden", "rank", "epochs", "batch", "patience"):
             check_whole(getattr(self, name), name=name)
         check_whole(self.seed, name="seed", minimum=0)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from isthmus._types import Metric
 from isthmus.maps.mlp import MLP
 from isthmus.maps.training.loop import Precision
 
@@ -30,7 +31,7 @@ class EmbeddingConverter(MLP):
     ----------
     depth, width, epochs, least_steps, batch, learning_rate, weight_decay, held_out, patience
         As in `MLP` with a random start.
-    seed, device, precision, checkpoint
+    metric, seed, device, precision, checkpoint
         As in `MLP`.
 
     Attributes
@@ -62,6 +63,7 @@ class EmbeddingConverter(MLP):
         weight_decay: float = 0.0,
         held_out: float = 0.2,
         patience: int = 5,
+        metric: Metric = "cosine",
         seed: int = 0,
         device: str = "cpu",
         precision: Precision = "float32",
@@ -79,6 +81,7 @@ class EmbeddingConverter(MLP):
             weight_decay=weight_decay,
             held_out=held_out,
             patience=patience,
+            metric=metric,
             seed=seed,
             device=device,
             precision=precision,

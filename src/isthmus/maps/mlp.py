@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isthmus._linalg import in_row_blocks, normalise
-from isthmus._types import FloatArray
+from isthmus._types import FloatArray, Metric
 from isthmus._validate import as_matrix, check_positive, check_share, check_whole
 from isthmus.errors import ParameterError, UnknownNameError
 from isthmus.maps._fitting import PairedRows, check_fit
@@ -83,6 +83,8 @@ class MLP(Map):
     patience : int, default 5
         Looks at held-out pairs without gain before training ends; looks lie a fifth further apart
         each time.
+    metric : {"cosine", "dot", "l2"}, default "cosine"
+        By which held-out pairs look for their neighbours: that of the target space.
     seed : int, default 0
         Of the first weights, the order of the rows and the pairs held out.
     device : str, default "cpu"
@@ -158,6 +160,7 @@ class MLP(Map):
         weight_decay: float = 0.0,
         held_out: float = 0.2,
         patience: int = 5,
+        metric: Metric = "cosine",
         seed: int = 0,
         device: str = "cpu",
         precision: Precision = "float32",
@@ -174,6 +177,7 @@ class MLP(Map):
         self.weight_decay = weight_decay
         self.held_out = held_out
         self.patience = patience
+        self.metric = metric
         self.seed = seed
         self.device = device
         self.precision = precision
@@ -271,6 +275,7 @@ class MLP(Map):
             checkpoint=self.checkpoint,
             params={"map": self.name, **self.recorded_params()},
             collection=collection,
+            metric=self.metric,
             train_few=self.start == "random",
         )
 
@@ -327,6 +332,7 @@ class MLP(Map):
         for name, value, known in (
             ("start", self.start, get_args(Start)),
             ("precision", self.precision, get_args(Precision)),
+            ("metric", self.metric, get_args(Metric)),
         ):
             if value not in known:
                 raise UnknownNameError.of(name, str(value), known)

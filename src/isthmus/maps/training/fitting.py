@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from isthmus._linalg import mean_rows, row_lengths
-from isthmus._types import FloatArray, IntArray
+from isthmus._types import FloatArray, IntArray, Metric
 from isthmus.maps._fitting import PairedRows
 from isthmus.maps.training.checkpoint import Checkpoint
 from isthmus.maps.training.devices import find_device
+from isthmus.maps.training.held_out import draw_targets
 from isthmus.maps.training.loop import Precision, Schedule, Trained, train
 from isthmus.maps.training.network import Network
 from isthmus.maps.training.objectives import Objective
@@ -27,7 +28,6 @@ __all__ = ["Fitting", "is_unit"]
 
 FEWEST_TO_HOLD_OUT = 50
 MOST_HELD_OUT = 500
-MOST_COLLECTION = 10_000
 REFIT_FROM = 0.05
 """From this share of held-out pairs on, training is done again on all pairs."""
 
@@ -60,8 +60,10 @@ class Fitting:
     params : mapping
         What tells this fit from others on the same pairs, for the checkpoint.
     collection : FloatArray of shape (m, dim_target), optional
-        Target rows without pairs, among which held-out rows are to find their neighbours; of more
-        than 10,000 a random 10,000.
+        Target rows among which held-out rows are to find their neighbours, those of the pairs to
+        train on by default; of more than 10,000 a random 10,000.
+    metric : {"cosine", "dot", "l2"}, default "cosine"
+        By which they are near.
     train_few : bool, default False
         Whether to take all steps where there are too few pairs to hold any out: for random starts.
     """
@@ -79,6 +81,7 @@ class Fitting:
     checkpoint: str | None = None
     params: Mapping[str, Any] = field(default_factory=dict)
     collection: FloatArray | None = None
+    metric: Metric = "cosine"
     train_few: bool = False
 
     def run(self) -> Trained:
@@ -114,14 +117,11 @@ class Fitting:
         return (self.pairs.target / self._out_scale).astype(np.float32)
 
     @cached_property
-    def _collection(self) -> FloatArray | None:
+    def _collection(self) -> FloatArray:
         if self.collection is None:
-            return None
-        rows = np.asarray(self.collection, dtype=np.float32)
-        if len(rows) > MOST_COLLECTION:
-            rng = np.random.default_rng([self.seed, 3])
-            rows = rows[np.sort(rng.choice(len(rows), MOST_COLLECTION, replace=False))]
-        return rows / np.float32(self._out_scale)
+            return draw_targets(self._target[self._rows[0]], seed=self.seed)
+        rows = draw_targets(np.asarray(self.collection), seed=self.seed)
+        return rows.astype(np.float32) / np.float32(self._out_scale)
 
     @cached_property
     def _standard(self) -> tuple[FloatArray, float]:
@@ -182,6 +182,8 @@ class Fitting:
             weight=self._weight(rows),
             held_out=(self._source[held], self._target[held]) if judged else None,
             collection=self._collection if judged else None,
+            # of rows of length one all metrics are one; so it is exactly
+            metric="dot" if judged and is_unit(self._collection) else self.metric,
             normalise=self.unit,
             standard=self._standard,
             device=self.device,
@@ -192,9 +194,10 @@ class Fitting:
     def _checkpoint(self, network: Network, rows: IntArray, steps: int) -> Checkpoint | None:
         if self.checkpoint is None:
             return None
-        some = [each for each in (self.pairs.weight, self._collection) if each is not None]
-        data = (self._source, self._target, rows, self._rows[1], *network.arrays, *some)
-        return Checkpoint.of(self.checkpoint, *data, params={**self.params, "steps": steps})
+        weight = [] if self.pairs.weight is None else [self.pairs.weight]
+        data = (self._source, self._target, rows, self._rows[1], *network.arrays, *weight)
+        params = {**self.params, "metric": self.metric, "steps": steps}
+        return Checkpoint.of(self.checkpoint, *data, self._collection, params=params)
 
 
 def is_unit(rows: FloatArray) -> bool:

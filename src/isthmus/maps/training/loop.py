@@ -20,10 +20,10 @@ import numpy as np
 
 from isthmus._optional import require
 from isthmus._progress import current_track
-from isthmus._types import FloatArray
+from isthmus._types import FloatArray, Metric
 from isthmus.errors import DivergedTrainingError
 from isthmus.maps.training.checkpoint import Checkpoint
-from isthmus.maps.training.held_out import Preservation
+from isthmus.maps.training.held_out import Preservation, as_neighbors
 from isthmus.maps.training.network import Network
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ def train(
     weight: FloatArray | None = None,
     held_out: tuple[FloatArray, FloatArray] | None = None,
     collection: FloatArray | None = None,
+    metric: Metric = "dot",
     normalise: bool = True,
     standard: tuple[FloatArray, float] | None = None,
     device: object = "cpu",
@@ -140,6 +141,8 @@ def train(
         Source and target rows that say when to stop; without them all steps are taken.
     collection : FloatArray of shape (m, dim_target), optional
         Where the neighbours of held-out rows are searched; among ``target`` by default.
+    metric : {"cosine", "dot", "l2"}, default "dot"
+        By which they are near.
     normalise : bool, default True
         Whether mapped rows are brought to length one before the objective sees them.
     standard : mean row and scale, optional
@@ -160,6 +163,7 @@ def train(
         weight,
         held_out,
         collection=collection,
+        metric=metric,
         objective=objective,
         schedule=schedule,
         seed=seed,
@@ -183,6 +187,7 @@ class _Run:
         held_out: tuple[FloatArray, FloatArray] | None,
         *,
         collection: FloatArray | None,
+        metric: Metric,
         objective: Objective,
         schedule: Schedule,
         seed: int,
@@ -201,8 +206,8 @@ class _Run:
         self.judge = None
         if held_out is not None:
             rows, wanted = (self._tensor(side) for side in held_out)
-            among = self.target if collection is None else self._tensor(collection)
-            self.judge = Preservation.of(rows, wanted, among)
+            among = as_neighbors(pairs[1] if collection is None else collection, metric)
+            self.judge = Preservation.of(rows, wanted, *(self._tensor(each) for each in among))
         self.parameters = [self._tensor(each).requires_grad_() for each in network.arrays]
         self.adam = torch.optim.AdamW(
             self.parameters, lr=schedule.learning_rate, weight_decay=schedule.weight_decay
