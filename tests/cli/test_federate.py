@@ -61,3 +61,12 @@ def test_lesser_verdicts_and_a_missing_common_space_are_notes(cli, stores, files
     assert warnings[-1] == "no common space for 'two': under 100 pairs, or not the cosine"
     for said in warnings[:-1]:
         assert said.startswith(("bridge_to of store 'two': ", "bridge_from of store 'two': "))
+
+
+def test_a_method_has_its_parameters(cli, stores):
+    asked = ["federate", *stores, "--out", "f.toml", "--method", "low_rank", "--param", "rank=3"]
+    told = cli(*asked, "--method-from", "ridge", "--json").result
+    assert [one["method"] for one in told["bridges"]] == ["low_rank", "ridge", "cca"]
+    refused = cli(*asked[:-2], "--device", "cpu", "--out", "g.toml", "--bridges", "g", "--json")
+    assert refused.error["kind"] == "ParameterError"
+    assert "device" in refused.error["got"]

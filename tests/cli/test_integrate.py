@@ -55,3 +55,6 @@ def test_what_is_refused(cli, place):
     assert gone.error["exit_code"] == 27
     name = cli("integrate", place / "f.toml", "--into", into(place), "--method", "da", "--json")
     assert name.error["exit_code"] == 23
+    twice = ["--native", "two=a.npz", "--native", "two=b.npz"]
+    bad = cli("integrate", place / "f.toml", "--into", into(place), *twice, "--json")
+    assert bad.error["got"] == "'two=b.npz', the name a second time"

@@ -10,6 +10,7 @@ import pytest
 from isthmus.errors import (
     ConfigError,
     EmptyInputError,
+    ParameterError,
     SpaceMismatchError,
     UnknownNameError,
     WriteFailedError,
@@ -18,7 +19,7 @@ from isthmus.federate import Federation, Score
 from isthmus.federate.config import read
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores import open_store
-from isthmus.workflows import fit_federation
+from isthmus.workflows import fit_bridge, fit_federation
 
 IDS = [f"d{row}" for row in range(200)]
 WIDTHS = {"one": 8, "two": 10, "three": 9}
@@ -149,3 +150,27 @@ def test_nothing_is_overwritten_and_nothing_half_written(urls, sets, tmp_path):
     assert (tmp_path / "f.toml").read_text() == "mine"
     assert not (tmp_path / "g.toml").exists()
     assert not (tmp_path / "b").exists()
+
+
+def test_methods_there_and_back_and_their_parameters(urls, sets):
+    two = {name: urls[name] for name in ("one", "two")}
+    files = {name: sets[name] for name in two}
+    made = fit_federation(
+        two, "a.toml", vectors=files, method="low_rank", params={"rank": 3}, bridges="a"
+    )
+    there, back, _ = (one.bridge for one in made.bridges)
+    assert there.method == "low_rank"
+    assert there.map.get_params()["inner__rank"] == 3
+    assert back.method == fit_bridge(sets["two"], sets["one"], purpose="score").method
+    same = fit_federation(
+        two, "b.toml", vectors=files, method="low_rank", method_from="low_rank",
+        params={"rank": 3}, bridges="b",
+    )  # fmt: skip
+    assert [one.bridge.map.get_params()["inner__rank"] for one in same.bridges[:2]] == [3, 3]
+    other = fit_federation(
+        two, "c.toml", vectors=files, method="low_rank", method_from="ridge",
+        params={"rank": 3}, bridges="c",
+    )  # fmt: skip
+    assert [one.bridge.method for one in other.bridges] == ["low_rank", "ridge", "cca"]
+    with pytest.raises(ParameterError, match="with method auto"):
+        fit_federation(two, "d.toml", vectors=files, params={"rank": 3}, bridges="d")

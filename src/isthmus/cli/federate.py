@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from isthmus.cli.options import Json, Method, Quiet, Seed
+from isthmus.cli.named import as_named
+from isthmus.cli.options import Device, Json, MethodParams, Quiet, Seed, TrainingCheckpoint
 from isthmus.cli.output import Output, grid
-from isthmus.errors import InputError
+from isthmus.cli.params import as_training_params
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from isthmus.workflows import FittedFederation
+    from isthmus.workflows.fit_federation import FittedBridge, FittedFederation
 
 __all__ = ["federate"]
 
@@ -57,7 +58,25 @@ def federate(
             show_default=False,
         ),
     ] = None,
-    method: Method = "auto",
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            metavar="auto|NAME",
+            help="The map from the hub to every store (bridge_to).",
+        ),
+    ] = "auto",
+    method_from: Annotated[
+        str,
+        typer.Option(
+            "--method-from",
+            metavar="auto|NAME",
+            help="The map from every store back to the hub (bridge_from).",
+        ),
+    ] = "auto",
+    param: MethodParams = None,
+    device: Device = None,
+    checkpoint: TrainingCheckpoint = None,
     as_json: Json = False,
     quiet: Quiet = False,
     seed: Seed = 0,
@@ -66,51 +85,58 @@ def federate(
 
     Pairs are equal ids: documents that the hub's model and a store's have both embedded, in the
     stores themselves or in files. Stores of one space share bridges. From 100 pairs on a common
-    space is fitted too. A lesser verdict is a note, not an error. Nothing is overwritten.
+    space is fitted too. A lesser verdict is a note, not an error. Nothing is overwritten. --param,
+    --device and --checkpoint are for the bridges that --method names, both ways where --method-from
+    names the same.
     """
-    from isthmus.cli.checks import warn_of_verdict
     from isthmus.cli.store import check_lasting
     from isthmus.workflows import fit_federation
 
     output = Output("federate", as_json=as_json, quiet=quiet)
-    urls = _named(stores, what="a store as NAME=URL")
+    urls = as_named(stores, what="a store as NAME=URL", command="federate")
     for url in urls.values():
         check_lasting(url)
     made = fit_federation(
         urls,
         out,
         hub=hub,
-        vectors=_named(vectors or [], what="--vectors as NAME=F"),
+        vectors=as_named(vectors, what="--vectors as NAME=F", command="federate"),
         bridges=bridges,
         method=method,
+        method_from=method_from,
+        params=as_training_params(param, device, checkpoint),
         seed=seed,
         track=output.track,
     )
+    _warn(made, output)
+    if not quiet:
+        output.show(_table(made))
+    output.say(f"Written: {made.path}")
+    output.done(
+        {"path": made.path, "hub": made.hub, "bridges": [_about(one) for one in made.bridges]}
+    )
+
+
+def _warn(made: FittedFederation, output: Output) -> None:
+    """Say what should be known of the bridges."""
+    from isthmus.cli.checks import warn_of_verdict
+
     for one in made.bridges:
         warn_of_verdict(one.bridge, output, what=f"{one.role} of store {one.stores[0]!r}: ")
     if made.without_common:
         names = ", ".join(map(repr, made.without_common))
         output.warn(f"no common space for {names}: under 100 pairs, or not the cosine")
-    if not quiet:
-        output.show(_table(made))
-    output.say(f"Written: {made.path}")
-    output.done(
-        {
-            "path": made.path,
-            "hub": made.hub,
-            "bridges": [
-                {
-                    "role": one.role,
-                    "stores": list(one.stores),
-                    "path": one.folder,
-                    "method": one.bridge.method,
-                    "n_pairs": one.bridge.provenance.n_pairs,
-                    "verdict": one.bridge.verdict.to_dict(),
-                }
-                for one in made.bridges
-            ],
-        }
-    )
+
+
+def _about(one: FittedBridge) -> dict[str, Any]:
+    return {
+        "role": one.role,
+        "stores": list(one.stores),
+        "path": one.folder,
+        "method": one.bridge.method,
+        "n_pairs": one.bridge.provenance.n_pairs,
+        "verdict": one.bridge.verdict.to_dict(),
+    }
 
 
 def _table(made: FittedFederation) -> Table:
@@ -125,18 +151,3 @@ def _table(made: FittedFederation) -> Table:
         for one in made.bridges
     ]
     return grid(["store", "bridge", "method", "pairs", "verdict"], rows)
-
-
-def _named(texts: list[str], *, what: str) -> dict[str, str]:
-    """Read ``NAME=VALUE``, each name once."""
-    named: dict[str, str] = {}
-    for text in texts:
-        name, separator, value = text.partition("=")
-        if not (name and separator and value) or name in named:
-            raise InputError(
-                expected=f"{what}, each name once",
-                got=repr(text[:200]) + (", the name a second time" if name in named else ""),
-                do="see 'isthmus federate --help'",
-            )
-        named[name] = value
-    return named

@@ -21,7 +21,7 @@ from isthmus.cli.options import (
     TrainingCheckpoint,
 )
 from isthmus.cli.output import Output, grid
-from isthmus.cli.params import as_params
+from isthmus.cli.params import as_training_params
 from isthmus.cli.tables import about_bridge, report_table, say_number
 
 if TYPE_CHECKING:
@@ -61,11 +61,6 @@ def fit(
     from isthmus.cli.checks import check_required, check_writable, warn_of_verdict
     from isthmus.workflows import fit_bridge
 
-    params = as_params(param or [])
-    if device is not None:
-        params["device"] = device
-    if checkpoint is not None:
-        params["checkpoint"] = str(checkpoint)
     output = Output("fit", as_json=as_json, quiet=quiet)
     check_required(require)
     check_writable(out)
@@ -76,7 +71,7 @@ def fit(
         method=method,
         purpose=cast("Any", purpose),  # checked by the fit, with the names that there are
         min_retention=min_retention,
-        params=params,
+        params=as_training_params(param, device, checkpoint),
         seed=seed,
         track=output.track,
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from isthmus.cli.named import as_named
 from isthmus.cli.options import FederationFile, Json, Quiet, Seed
 from isthmus.cli.output import Output
-from isthmus.errors import InputError
 
 __all__ = ["integrate"]
 
@@ -76,7 +75,7 @@ def integrate(
         into,
         method=method,  # type: ignore[arg-type]  # checked by the workflow
         space=space,
-        native=dict(_named_file(one) for one in native or ()),
+        native=as_named(native, what="--native as NAME=F", command="integrate"),
         ids=ids,  # type: ignore[arg-type]  # checked by the workflow
         track=output.track,
     )
@@ -88,15 +87,3 @@ def integrate(
         f"mapped, in {done.seconds:.1f} s: {done.url}"
     )
     output.done(done.to_dict())
-
-
-def _named_file(text: str) -> tuple[str, Path]:
-    """Read ``NAME=F``."""
-    name, separator, path = text.partition("=")
-    if not (name and separator and path):
-        raise InputError(
-            expected="--native as NAME=F, the name of a store and a file",
-            got=repr(text[:200]),
-            do="see 'isthmus integrate --help'",
-        )
-    return name, Path(path)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from isthmus.errors import ParameterError
 
-__all__ = ["as_params"]
+__all__ = ["as_params", "as_training_params"]
 
 
 def as_params(texts: list[str]) -> dict[str, Any]:
@@ -25,4 +26,16 @@ def as_params(texts: list[str]) -> dict[str, Any]:
             params[name] = json.loads(value)
         except (ValueError, RecursionError):
             params[name] = value
+    return params
+
+
+def as_training_params(
+    texts: list[str] | None, device: str | None, checkpoint: Path | None
+) -> dict[str, Any]:
+    """Return the parameters of a method with those that have options of their own."""
+    params = as_params(texts or [])
+    if device is not None:
+        params["device"] = device
+    if checkpoint is not None:
+        params["checkpoint"] = str(checkpoint)
     return params

@@ -82,6 +82,8 @@ def fit_federation(
     vectors: Mapping[str, VectorSet | Path | str] | None = None,
     bridges: Path | str | None = None,
     method: str = "auto",
+    method_from: str = "auto",
+    params: Mapping[str, Any] | None = None,
     seed: int = 0,
     track: Track[Any] = silent,
 ) -> FittedFederation:
@@ -106,7 +108,13 @@ def fit_federation(
     bridges : Path or str, optional
         Folder for the bridges; default: ``bridges`` beside the file.
     method : str, default "auto"
-        Map of the bridges both ways; see `fit_bridge`. The common space is always ``cca``.
+        Map of the bridges from the hub to the stores; see `fit_bridge`. The common space is always
+        ``cca``.
+    method_from : str, default "auto"
+        Map of the bridges back to the hub, chosen by purpose ``score``: what carries queries best
+        is not what keeps similarities best, whatever ``method`` is.
+    params : mapping, optional
+        Parameters of ``method``, and of ``method_from`` where it is the same map.
     seed : int, default 0
     track : Track, default silent
 
@@ -135,11 +143,15 @@ def fit_federation(
         shared = _by_space(open_, given, hub)
         fields = _fields(stores, out, hub, shared[0].vectors.space)
         validate(fields, out)
-        fit = partial(fit_bridge, method=method, seed=seed, track=track)
+        fits = _Fits(
+            partial(fit_bridge, seed=seed, track=track),
+            {"method": method, "params": params},
+            {"method": method_from, "params": params if method_from == method else None},
+        )
         fitted = [
             made
             for place, group in enumerate(shared[1:])
-            for made in _fit(shared[0], group, folder / _safe(group.names[0], place), fit)
+            for made in _fit(shared[0], group, folder / _safe(group.names[0], place), fits)
         ]
     for one in fitted:
         one.bridge.save(one.folder)
@@ -161,6 +173,15 @@ class _Group:
 
     names: tuple[str, ...]
     vectors: VectorSet
+
+
+@dataclass(frozen=True)
+class _Fits:
+    """How to fit a bridge, and with what there and back."""
+
+    fit: Callable[..., Bridge]
+    there: Mapping[str, Any]
+    back: Mapping[str, Any]
 
 
 def _check_new(out: Path, folder: Path) -> None:
@@ -215,15 +236,13 @@ def _scan(store: Store) -> VectorSet:
     return VectorSet(ids, np.concatenate([one.matrix() for one in batches]), store.space)
 
 
-def _fit(
-    hub: _Group, group: _Group, folder: Path, fit: Callable[..., Bridge]
-) -> Iterator[FittedBridge]:
+def _fit(hub: _Group, group: _Group, folder: Path, fits: _Fits) -> Iterator[FittedBridge]:
     """Yield the bridges of one space."""
     here, there = hub.vectors, group.vectors
     try:
         pairs = Pairs.from_ids(here, there)
-        into = fit(here, there, pairs)
-        back = fit(there, here, pairs.reverse(), purpose="score")
+        into = fits.fit(here, there, pairs, **fits.there)
+        back = fits.fit(there, here, pairs.reverse(), purpose="score", **fits.back)
     except IsthmusError as error:
         error.add_note(f"between the hub {hub.names[0]!r} and store {group.names[0]!r}")
         raise
@@ -231,7 +250,7 @@ def _fit(
     yield FittedBridge("bridge_from", group.names, folder / "from", back)
     cosine = here.space.metric == there.space.metric == "cosine"
     if cosine and len(pairs) >= LEAST_COMMON_PAIRS:
-        common = fit(here, there, pairs, method="cca")
+        common = fits.fit(here, there, pairs, method="cca")
         yield FittedBridge("bridge_common", group.names, folder / "common", common)
 
 
