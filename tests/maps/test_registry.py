@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from sklearn.base import clone
 
 from isthmus.errors import ParameterError, UnknownNameError
-from isthmus.maps import MAPS, Ridge, make, names
+from isthmus.maps import MAPS, DriftAdapter, Ridge, make, names
 
 
 def test_names_in_the_order_of_freedom():
@@ -40,3 +42,14 @@ def test_unknown_parameters():
         make("ridge", speed=1, alpha=2)
     with pytest.raises(ParameterError, match=r"null among \(none\); got speed"):
         make("null", speed=1)
+
+
+def test_a_parameter_that_came_later_does_not_change_what_is_recorded():
+    """An older manifest lacks it, and its hash covers what is recorded."""
+    adapter = DriftAdapter(form="orthogonal").fit(np.eye(12), np.eye(12))
+    older = {k: v for k, v in adapter.recorded_params().items() if k != "metric"}
+    state, dims = adapter.get_state(), {"dim_source": 12, "dim_target": 12}
+    restored = DriftAdapter.from_state({**older, "patience": 3}, state, **dims)
+    assert restored.recorded_params() == {**older, "patience": 3}
+    assert restored.metric == "cosine"
+    assert "metric" in clone(restored).recorded_params()

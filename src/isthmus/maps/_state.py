@@ -33,6 +33,7 @@ class Stateful(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
     unrecorded: ClassVar[frozenset[str]] = frozenset()
 
     n_features_in_: int
+    _restored_from: frozenset[str] | None = None
 
     def get_state(self) -> dict[str, npt.NDArray[Any]]:
         """Return the learned arrays by name, without the closing underscore."""
@@ -40,9 +41,15 @@ class Stateful(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         return {name: np.asarray(getattr(self, f"{name}_")) for name in self.state_shapes}
 
     def recorded_params(self) -> dict[str, Any]:
-        """Return the constructor parameters that a manifest records, as JSON values."""
-        params = self.get_params(deep=False)
-        return params_to_json({k: v for k, v in params.items() if k not in self.unrecorded})
+        """Return the constructor parameters that a manifest records, as JSON values.
+
+        Of a restored object those that it was restored from: parameters that came later must not
+        change the manifest of an older bridge, whose hash covers it.
+        """
+        names = set(self.get_params(deep=False)) - self.unrecorded
+        if self._restored_from is not None:
+            names &= self._restored_from
+        return params_to_json({k: v for k, v in self.get_params(deep=False).items() if k in names})
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "n_features_in_"):
@@ -67,6 +74,7 @@ class Stateful(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
                 f"missing {missing}, unknown {unknown}, unknown parameters {unknown_params}",
             )
         fitted = cls(**params)
+        fitted._restored_from = frozenset(params)
         lengths = dict(axes)
         for name, axis_names in cls.state_shapes.items():
             array = np.asarray(state[name])
