@@ -38,6 +38,29 @@ def test_copies_in_one_space_are_merged_and_neighbours_are_not():
     assert same.tolist() == [[0, 1, 2, 1, 4, 5]]
 
 
+@pytest.mark.parametrize("metric", ["dot", "l2"])
+def test_where_lengths_count_they_have_to_agree(metric):
+    def made(rows):
+        rows = np.array(rows, dtype=np.float32)
+        return replace(catch(np.eye(len(rows))), vectors=Vectors(rows, rows, np.arange(3)[None]))
+
+    one = made([[1, 0], [0, 0], [1e25, 1e25]])
+    other = made([[3, 0], [0, 0], [1e25, 1e25]])
+    for scale in (1, 1e-12):
+        first = made(scale * np.array([[1, 0], [0, 0], [0, 9]]))
+        second = made(scale * np.array([[3, 0], [0, 0], [0, 9]]))
+        same = agreeing_columns((first, second), np.array([0, 0]), similarity=0.9, metrics=[metric])
+        assert same.tolist() == [[0, 1, 2, 3, 1, 2]]
+    same = agreeing_columns((one, other), np.array([0, 0]), similarity=0.9, metrics=[metric])
+    assert same[0, 5] == 2  # no overflow
+    same = agreeing_columns(
+        (first, second), np.array([0, 1]), similarity=0.9, metrics=[metric, "cosine"]
+    )
+    assert same.tolist() == [[0, 1, 2, 3, 1, 2]]  # the hub's metric counts between spaces
+    by_angle = agreeing_columns((first, second), np.array([0, 0]), similarity=0.9)
+    assert by_angle[0, 3] == 0
+
+
 def agree(one, other, similarity):
     """Say whether the first candidates of two lists, in different spaces, are one document."""
     same = agreeing_columns((one, other), np.array([0, 1]), similarity=similarity)

@@ -325,6 +325,41 @@ def test_garbage_from_a_search(world, queries, stores, spoil):
     assert_only_a(world, ranking)
 
 
+def test_a_score_without_an_id_is_no_candidate(world, queries, stores):
+    def spoil(found):
+        ids = found.ids.copy()
+        ids[:, 5:] = ""
+        return Found(ids, found.native_scores, found.scores)
+
+    federation = world.make()
+    stores[1]._fault = spoil
+    candidates = federation.candidates(queries, depth=10)
+    assert np.isnan(candidates.native[:, 15:]).all()
+    ranking = federation.search(queries, k=20)
+    assert np.isnan(ranking.scores[ranking.ids == ""]).all()
+
+
+class SilentError(Exception):
+    """Cannot be printed."""
+
+    def __str__(self):
+        raise ValueError("no text")
+
+
+def test_an_error_that_cannot_be_printed_is_an_outage(world, queries, stores):
+    def fail(_):
+        raise SilentError
+
+    federation = world.make(retries=0)
+    stores[1]._fault = fail
+    (outage,) = federation.search(queries).outages
+    assert (outage.kind, outage.reason) == ("error", "SilentError")
+
+
+def test_a_timeout_of_many_years_is_one(world, queries):
+    assert world.make(timeout=1e300).search(queries).complete
+
+
 def wrong_rows(gathered):
     return replace(gathered, rows=gathered.rows[:, :3])
 
@@ -337,7 +372,18 @@ def nothing_at_all(gathered):
     return Gathered(None, gathered.rows)
 
 
-@pytest.mark.parametrize("spoil", [wrong_rows, rows_too_large, nothing_at_all])
+def rows_of_numbers(gathered):
+    return replace(gathered, rows=gathered.rows.astype(np.float32))
+
+
+def vectors_of_other_ids(gathered):
+    return replace(gathered, rows=np.roll(gathered.rows, 1, axis=1))
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [wrong_rows, rows_too_large, nothing_at_all, rows_of_numbers, vectors_of_other_ids],
+)
 def test_garbage_from_a_gather(world, queries, spoil, monkeypatch):
     federation = world.make()
     whole = world.b.gather
@@ -392,6 +438,8 @@ def test_an_answer_is_not_cut_where_a_store_cannot_be_counted(
     [
         ({"retries": -1}, "retries as a whole number"),
         ({"timeout": 0}, "timeout in seconds over 0"),
+        ({"timeout": "x"}, "timeout in seconds over 0"),
+        ({"timeout": True}, "timeout in seconds over 0"),
         ({"seed": 0.5}, "seed as a whole number"),
         ({"dedup_similarity": 1.5}, "dedup_similarity from 0 to 1"),
     ],

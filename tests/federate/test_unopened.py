@@ -6,8 +6,9 @@ import time
 import numpy as np
 import pytest
 
-from isthmus.errors import SpaceMismatchError, UnsupportedOperationError
+from isthmus.errors import UnsupportedOperationError
 from isthmus.federate import Federation, Source
+from isthmus.federate.source import UnusableAnswerError
 from isthmus.federate.unopened import UnopenedStore
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores import registry
@@ -43,7 +44,7 @@ def test_another_space_is_refused_when_it_opens(tmp_path, vectors):
     url = URL.format(tmp_path)
     with registry.open_store(url, space=SPACE) as there:
         there.upsert(vectors)
-    with pytest.raises(SpaceMismatchError, match="the vectors of the store"):
+    with pytest.raises(UnusableAnswerError, match="as its bridges say"):
         UnopenedStore(url, Space(model="other", dim=2)).count()
 
 
@@ -83,3 +84,16 @@ def test_it_is_timed_as_the_store_that_it_will_be(tmp_path, scheme, timeout):
     store = UnopenedStore(URL.format(tmp_path).replace("sqlite", scheme), SPACE)
     federation = Federation(SPACE, [Source("a", store)])
     assert federation._pool.patience[0].timeout == timeout
+
+
+def test_a_store_that_comes_up_with_another_space_is_an_outage(tmp_path, vectors):
+    url = URL.format(tmp_path)
+    with registry.open_store(url, space=SPACE) as there:
+        there.upsert(vectors)
+    other = Space(model="other", dim=2)
+    held = registry.open_store("memory://unopened?collection=d", space=other)
+    held.upsert(VectorSet(["x"], [[1, 0]], other))
+    sources = [Source("late", UnopenedStore(url, other)), Source("held", held)]
+    ranking = Federation(other, sources).search(VectorSet(["q"], [[1, 0]], other))
+    assert [(one.store, one.kind) for one in ranking.outages] == [("late", "garbage")]
+    assert ranking.ids[0, 0] == "x"

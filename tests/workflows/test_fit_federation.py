@@ -20,6 +20,7 @@ from isthmus.federate.config import read
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores import open_store
 from isthmus.workflows import fit_bridge, fit_federation
+from isthmus.workflows.fit_federation import _folders, _Group
 
 IDS = [f"d{row}" for row in range(200)]
 WIDTHS = {"one": 8, "two": 10, "three": 9}
@@ -174,3 +175,20 @@ def test_methods_there_and_back_and_their_parameters(urls, sets):
     assert [one.bridge.method for one in other.bridges] == ["low_rank", "ridge", "cca"]
     with pytest.raises(ParameterError, match="with method auto"):
         fit_federation(two, "d.toml", vectors=files, params={"rank": 3}, bridges="d")
+
+
+def test_no_two_spaces_share_a_folder(urls, sets):
+    named = {"one": urls["one"], "store-2": urls["two"], "my store": urls["three"]}
+    files = {"one": sets["one"], "store-2": sets["two"], "my store": sets["three"]}
+    made = fit_federation(named, "federation.toml", vectors=files, method=METHOD)
+    folders = [one.folder for one in made.bridges]
+    assert len(set(folders)) == len(folders) == 6
+    with Federation.load("federation.toml") as federation:
+        spaces = [spoke.into.target.model for spoke in federation.spokes[1:]]
+    assert spaces == ["two", "three"]
+
+
+def test_folders_differ_where_case_does_not_count_and_names_are_long():
+    groups = [_Group((name,), None) for name in ("a", "A", "x" * 300, "store-2", "é", "..", "b/c")]
+    folders = _folders(groups)
+    assert folders == ["a", "store-3", "store-4", "store-2", "é", "store-6", "store-7"]

@@ -147,7 +147,9 @@ class CallApart(Call[T_co]):
         """Wait for the store as long as it has, then for our own work; say whether it came."""
         if self._patience.timeout is not None and not self._done.is_set():
             left = self._deadline - self._patience.clock.now()
-            if not self._fetched.wait(max(0.0, left)) and self._abandon("a call that timed out"):
+            if not self._fetched.wait(min(max(0.0, left), threading.TIMEOUT_MAX)) and self._abandon(
+                "a call that timed out"
+            ):
                 return False
         self._done.wait()
         return True

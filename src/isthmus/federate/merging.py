@@ -9,7 +9,9 @@ the cosine and its lead, the distance to the next best for either of the two, ar
     cos(x, y) + min(0.15, cos(x, y) - max(cos(x, y'), cos(x', y))) >= dedup_similarity
 
 At one precision that finds about twice as many copies as a threshold on the cosine alone; a larger
-share of the lead finds hardly more.
+share of the lead finds hardly more. In spaces whose metric is not the cosine two vectors must have
+the same length too: in place of the cosine stands 1 - |x - y|^2 / (|x|^2 + |y|^2), which is the
+cosine for rows of one length.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from isthmus._types import FloatArray, IntArray
+from isthmus._linalg import normalise
+from isthmus._types import FloatArray, IntArray, Metric
 
 if TYPE_CHECKING:
     from isthmus.federate.candidates import Candidates
@@ -47,7 +50,11 @@ NOTHING = np.float32(-4)
 
 
 def agreeing_columns(
-    catches: Sequence[Catch], space_of: IntArray, *, similarity: float
+    catches: Sequence[Catch],
+    space_of: IntArray,
+    *,
+    similarity: float,
+    metrics: Sequence[Metric] | None = None,
 ) -> IntArray:
     """Return, per candidate, the first column of its row that holds the same document.
 
@@ -59,6 +66,9 @@ def agreeing_columns(
     similarity : float
         Cosine and lead in the hub's space, from which on candidates of different spaces are one
         document.
+    metrics : sequence of {"cosine", "dot", "l2"}, optional
+        Of all spaces, the hub's first; default: the cosine. Where lengths mean something, they have
+        to agree as well.
 
     Returns
     -------
@@ -72,29 +82,41 @@ def agreeing_columns(
         one, other = catches[first].vectors, catches[second].vectors
         if one is None or other is None:
             continue
-        if space_of[first] == space_of[second]:
-            vectors, least = (one.native, other.native), EQUAL
-        else:
-            vectors, least = (one.in_hub, other.in_hub), similarity
         led = space_of[first] != space_of[second]
-        row, here, there = _mutual(vectors, (one.rows, other.rows), least, with_lead=led)
-        found.append(np.stack([row, here + first * depth, there + second * depth]))
+        vectors = (one.in_hub, other.in_hub) if led else (one.native, other.native)
+        least, space = (similarity, 0) if led else (EQUAL, int(space_of[first]))
+        by_angle = metrics is None or metrics[space] == "cosine"
+        here, there = map(normalise, vectors) if by_angle else _scaled(*vectors)
+        row, left, right = _mutual(
+            (here, there), (one.rows, other.rows), least, with_lead=led, by_angle=by_angle
+        )
+        found.append(np.stack([row, left + first * depth, right + second * depth]))
     if found:
         _join(same, np.concatenate(found, axis=1))
     return same
 
 
 def _mutual(
-    vectors: Sequence[FloatArray], rows: Sequence[IntArray], least: float, *, with_lead: bool
+    vectors: Sequence[FloatArray],
+    rows: Sequence[IntArray],
+    least: float,
+    *,
+    with_lead: bool,
+    by_angle: bool,
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Return query, place here and place there of mutual nearest candidates, near enough."""
-    here, there = (_unit(each) for each in vectors)
+    here, there = vectors
+    half = [np.einsum("ij,ij->i", each, each) / 2 for each in vectors]
     queries, depth = rows[0].shape
     step = max(1, BLOCK_BYTES // (4 * depth * (here.shape[1] * 2 + depth)))
     parts = []
     for start in range(0, queries, step):
         one, other = (each[start : start + step] for each in rows)
-        near = here[np.maximum(one, 0)] @ there[np.maximum(other, 0)].transpose(0, 2, 1)
+        one_at, other_at = (np.maximum(each, 0) for each in (one, other))
+        near = here[one_at] @ there[other_at].transpose(0, 2, 1)
+        if not by_angle:
+            size = half[0][one_at][:, :, None] + half[1][other_at][:, None, :]
+            near = np.divide(near, size, out=np.ones_like(near), where=size > 0)
         near[(one < 0)[:, :, None] | (other < 0)[:, None, :]] = NOTHING
         best = near.argmax(axis=2)
         back = np.take_along_axis(near.argmax(axis=1), best, axis=1)
@@ -116,10 +138,10 @@ def _lead(near: FloatArray, best: IntArray, score: FloatArray) -> FloatArray:
     return lead
 
 
-def _unit(vectors: FloatArray) -> FloatArray:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: FloatArray = vectors / np.maximum(lengths, np.float32(1e-30))
-    return unit
+def _scaled(one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return both over their largest number, so that no square leaves the range of float32."""
+    largest = np.float32(max(np.abs(each).max(initial=0) for each in (one, other)) or 1)
+    return one / largest, other / largest
 
 
 def _join(same: IntArray, links: IntArray) -> None:

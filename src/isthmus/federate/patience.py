@@ -14,11 +14,11 @@ from typing import TypeVar
 
 import numpy as np
 
+from isthmus._validate import check_positive
 from isthmus.errors import (
     InputError,
     IsthmusError,
     MissingExtraError,
-    ParameterError,
     SpaceMismatchError,
     StoreBusyError,
     StoreError,
@@ -90,12 +90,8 @@ class Patience:
     def __init__(
         self, store: str, *, timeout: float | None, retries: int, clock: Clock, seed: list[int]
     ) -> None:
-        if timeout is not None and not (0 < timeout < float("inf")):
-            raise ParameterError(
-                expected="timeout in seconds over 0",
-                got=f"{timeout}",
-                do="change it, or leave it out for the default",
-            )
+        if timeout is not None:
+            check_positive(timeout, name="timeout in seconds")
         self.store = store
         self.timeout = timeout
         self.clock = clock
@@ -228,7 +224,10 @@ def may_pass(error: Exception) -> bool:
 
 
 def _say(error: Exception) -> str:
-    text = " ".join(str(error).split())
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - of a database's client, which we do not know
+        text = ""
     if not isinstance(error, IsthmusError):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return text[:REASON_LENGTH]

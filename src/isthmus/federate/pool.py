@@ -131,7 +131,12 @@ class Pool:
         similarities = np.concatenate([catch.similarities for catch in catches], axis=2)
         space = np.repeat(self.space_of, depth)
         if self.dedup == "vector":
-            same = agreeing_columns(catches, self.space_of, similarity=self.dedup_similarity)
+            same = agreeing_columns(
+                catches,
+                self.space_of,
+                similarity=self.dedup_similarity,
+                metrics=[spoke.space.metric for spoke in self.spokes],
+            )
         else:
             same = first_columns(ids, merge=self.dedup == "id")
         return Candidates(

@@ -123,7 +123,7 @@ class Source:
                 got=f"{found.scores[row, place]} for id {str(found.ids[row, place])!r}",
                 do="look for NaN or infinity in its vectors, and replace them",
             )
-        return _once(found.ids, found.scores)
+        return _once(found.ids, np.where(found.ids == "", np.float32("nan"), found.scores))
 
     def _check_array(self, found: object, name: str, kind: str, shape: tuple[int, int]) -> None:
         what: Any = getattr(found, name, None)
@@ -171,15 +171,18 @@ class Source:
         vectors, rows = gathered.vectors, gathered.rows
         n_vectors = 0 if vectors is None else len(vectors)
         if (
-            rows.shape != ids.shape
+            not isinstance(rows, np.ndarray)
+            or rows.shape != ids.shape
+            or rows.dtype.kind != "i"
             or ((rows < 0) != (ids == "")).any()
             or (rows.size and rows.max() >= n_vectors)
             or not (vectors is None or self._holds(vectors.space))
+            or not (vectors is None or (vectors.ids[rows] == ids)[rows >= 0].all())
         ):
             raise UnusableAnswerError(
                 expected=f"one row of its space per id from the store of source {self.name!r}",
-                got=f"{n_vectors:,} vectors and rows of shape {rows.shape} for ids of shape "
-                f"{ids.shape}",
+                got=f"{n_vectors:,} vectors and rows of shape {np.shape(rows)} for ids of shape "
+                f"{ids.shape}, or vectors of other ids",
                 do="report it to the maintainers of that store",
             )
         return vectors, rows

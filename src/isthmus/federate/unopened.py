@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from isthmus.errors import UnsupportedOperationError
+from isthmus.federate.source import UnusableAnswerError
 from isthmus.stores.base import Batch, Found, Gathered, Store
 
 if TYPE_CHECKING:
@@ -108,11 +109,13 @@ class UnopenedStore(Store):
         with self._lock:
             if self._store is None:
                 store = open_store(self._url)
-                try:
-                    self._space.check(store.space, what="the vectors of the store")
-                except BaseException:
+                if store.space.fingerprint != self._space.fingerprint:
                     store.close()
-                    raise
+                    raise UnusableAnswerError(
+                        expected=f"vectors of {self._space} in the store, as its bridges say",
+                        got=f"vectors of {store.space}",
+                        do="fit bridges for what it holds now",
+                    )
                 self._store = store
             return self._store
 

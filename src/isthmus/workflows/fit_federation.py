@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -150,8 +150,8 @@ def fit_federation(
         )
         fitted = [
             made
-            for place, group in enumerate(shared[1:])
-            for made in _fit(shared[0], group, folder / _safe(group.names[0], place), fits)
+            for group, inside in zip(shared[1:], _folders(shared[1:]), strict=True)
+            for made in _fit(shared[0], group, folder / inside, fits)
         ]
     for one in fitted:
         one.bridge.save(one.folder)
@@ -265,9 +265,22 @@ def _fields(stores: Mapping[str, str], out: Path, hub: str, space: Space) -> dic
     return {**said, "stores": tables}
 
 
-def _safe(name: str, place: int) -> str:
-    """Return a name for a folder; one that is no name for a folder gets its place."""
-    return name if re.fullmatch(r"\w[\w.-]*", name) else f"store-{place + 1}"
+def _folders(groups: Sequence[_Group]) -> list[str]:
+    """Return a folder of its own for each group, named by its first store where that may be."""
+    names = [group.names[0] for group in groups]
+    folders: list[str] = []
+    taken = {name.casefold() for name in names}  # some file systems do not tell "a" from "A"
+    for place, name in enumerate(names, start=1):
+        usual = re.fullmatch(r"\w[\w.-]{0,63}", name) is not None
+        if usual and name.casefold() not in {one.casefold() for one in folders}:
+            folders.append(name)
+            continue
+        number = place
+        while f"store-{number}" in taken:
+            number += 1
+        folders.append(f"store-{number}")
+        taken.add(folders[-1])
+    return folders
 
 
 def _relative(folder: Path, base: Path) -> str:
