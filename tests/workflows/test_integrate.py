@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from isthmus import Bridge, Pairs
 from isthmus.errors import (
     ConfigError,
+    CorruptStoreError,
     CountMismatchError,
     DuplicateIdError,
     ParameterError,
@@ -234,3 +236,25 @@ def test_the_result_is_plain_json(federation, tmp_path):
     told = json.loads(json.dumps(integrate(federation, new(tmp_path)).to_dict()))
     assert told["rows"] == {"s0": 40, "s1": 30, "s2": 25}
     assert told["space"]["model"] == "hub"
+
+
+@pytest.mark.parametrize(
+    "note",
+    ["[]", "{", "{}", '{"plan": {}, "source": "0", "cursor": "", "written": 0}'],
+)
+def test_a_damaged_note_of_an_earlier_run_is_said(federation, tmp_path, note):
+    store = open_store(new(tmp_path), space=HUB)
+    store.upsert(VectorSet(["x"], [[1, 0, 0, 0, 0, 0]], HUB), notes={"integrate": note})
+    store.close()
+    with pytest.raises(CorruptStoreError, match="the note of an earlier integration"):
+        integrate(federation, new(tmp_path))
+
+
+def test_names_by_which_ids_cannot_be_told_apart_are_refused(federation, tmp_path):
+    one, two, three = federation.sources
+    sources = [one, replace(two, name="s0/a"), three]
+    renamed = Federation(HUB, sources)
+    with pytest.raises(ParameterError, match="'s0' and 's0/a'"):
+        integrate(renamed, new(tmp_path))
+    with pytest.raises(DuplicateIdError):
+        integrate(renamed, new(tmp_path), ids="keep")

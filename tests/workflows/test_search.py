@@ -9,7 +9,7 @@ from isthmus.errors import MissingFileError, ParameterError
 from isthmus.federate import Federation, Source
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores.registry import open_store
-from isthmus.workflows.search import search
+from isthmus.workflows.search import search, search_notes
 
 SPACE = Space(model="m", dim=2)
 
@@ -30,6 +30,20 @@ def test_a_federation_is_searched(documents, query):
         ranking = search(Federation(SPACE, [Source("only", store)]), query, k=2)
     assert ranking.ids.tolist() == [["a", "c"]]
     np.testing.assert_allclose(ranking.scores, [[1, 0.5**0.5]], rtol=1e-6)
+
+
+def test_notes_say_what_is_merged_and_what_has_no_answer(documents, query):
+    stores = [open_store(f"memory://twice{place}?collection=docs", space=SPACE) for place in "ab"]
+    for store in stores:
+        store.upsert(documents)
+    sources = [Source(place, store) for place, store in zip("ab", stores, strict=True)]
+    federation = Federation(SPACE, sources, dedup="id")
+    notes = list(search_notes(federation, query, search(federation, query, k=3)))
+    assert notes == ["3 copies of documents were merged into other hits"]
+    for store in stores:
+        store.delete(["a", "b", "c"])
+    notes = list(search_notes(federation, query, search(federation, query, k=3)))
+    assert notes == ["1 of 1 queries have no answer"]
 
 
 def test_a_file_is_opened_searched_and_closed(documents, query, tmp_path):

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from isthmus._types import FloatArray, IntArray
 from isthmus.errors import CountMismatchError
 from isthmus.evaluate.retrieval import ndcg
+from isthmus.federate.merging import order
 
 __all__ = ["CalibrationQuality", "as_labels", "measure"]
 
@@ -88,9 +89,9 @@ def measure(
             spreads.append(max(precisions) - min(precisions))
     value = float("nan")
     if ideal is not None:
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :10]
+        best = order(scores)[:, :10]
         gains = np.where(found, np.asarray(relevant, dtype=np.float64), 0.0)
-        ranked = np.take_along_axis(gains, order, axis=1)
+        ranked = np.take_along_axis(gains, best, axis=1)
         value = float(np.nanmean(ndcg(ranked, ideal, 10)))
     return CalibrationQuality(
         tuple(_error(values, hits) for values, hits in of_source),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, get_args
 
-import numpy as np
-
-from isthmus._validate import check_share
+from isthmus._validate import check_share, check_whole
 from isthmus.errors import DuplicateIdError, EmptyInputError, ParameterError, UnknownNameError
 from isthmus.federate.fusion import Fusion
 from isthmus.federate.source import Source
@@ -16,7 +14,7 @@ from isthmus.federate.spokes import Spoke
 if TYPE_CHECKING:
     from isthmus.federate.hub import Federation
 
-__all__ = ["check_count", "check_metrics", "check_min_probability", "check_parameters"]
+__all__ = ["check_metrics", "check_min_probability", "check_parameters"]
 
 
 def check_parameters(federation: Federation) -> None:
@@ -25,9 +23,9 @@ def check_parameters(federation: Federation) -> None:
 
     _check_names(federation.sources)
     if federation.depth is not None:
-        check_count(federation.depth, name="depth")
+        check_whole(federation.depth, name="depth")
     for name in ("remember", "retries", "seed"):
-        check_count(getattr(federation, name), name=name, least=0)
+        check_whole(getattr(federation, name), name=name, minimum=0)
     if federation.dedup not in get_args(Dedup):
         raise UnknownNameError.of("way to merge (dedup)", str(federation.dedup), get_args(Dedup))
     if not 0 <= federation.dedup_similarity <= 1:
@@ -64,16 +62,6 @@ def _check_names(sources: Sequence[Source]) -> None:
             expected="a name of its own for each source",
             got=f"{', '.join(repeated)} more than once",
             do="rename one of them: hits are told apart by it",
-        )
-
-
-def check_count(value: int, *, name: str, least: int = 1) -> None:
-    """Refuse what is not a whole number of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(
-            expected=f"{name} as a whole number of at least {least}",
-            got=f"{value!r}",
-            do="change it",
         )
 
 

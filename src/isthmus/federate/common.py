@@ -22,6 +22,7 @@ from isthmus.errors import ConfigError, ParameterError
 from isthmus.federate.memory import CarriedRows, Marked
 from isthmus.federate.similarity import pair_similarity
 from isthmus.federate.source import Source, check_common
+from isthmus.federate.spokes import same_bridge
 from isthmus.spaces import Space
 
 if TYPE_CHECKING:
@@ -136,13 +137,8 @@ def join_spaces(
                 expected=f"no {name}: it holds the hub's space", got="a bridge", do="leave it out"
             )
         check_common(source.common, source=spokes[0].space, name=name)
-        known = bridges.setdefault(space, source.common)
-        if known is not source.common and known.hash != source.common.hash:
-            raise ParameterError(
-                expected=f"one common bridge for all sources of {source.store.space}",
-                got=f"a second, different one in source {source.name!r}",
-                do="give all of them the same one, or leave it out of all but one",
-            )
+        shared = same_bridge(bridges.get(space), source.common, source)
+        bridges[space] = source.common if shared is None else shared
     for space, spoke in enumerate(spokes[1:], start=1):
         if space not in bridges:
             raise ConfigError(

@@ -25,6 +25,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from isthmus.errors import ConfigError, MissingFileError
+from isthmus.federate.memory import REMEMBER
 from isthmus.federate.merging import DEDUP_SIMILARITY
 from isthmus.federate.patience import RETRIES, TIMEOUT_SECONDS
 
@@ -72,7 +73,7 @@ class FederationConfig(_Strict):
         DEDUP_SIMILARITY, ge=0, le=1, description="Cosine and lead from which on vectors agree."
     )
     remember: int = Field(
-        16_384, ge=0, le=2**24, description="Mapped candidates kept per source and space."
+        REMEMBER, ge=0, le=2**24, description="Mapped candidates kept per source and space."
     )
     timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["none"] = Field(
         TIMEOUT_SECONDS, description="Seconds for one search of one store; none waits."

@@ -15,12 +15,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from isthmus._types import FloatArray, IdArray
+from isthmus._validate import check_whole
 from isthmus.federate.answers import make_ranking
 from isthmus.federate.assembly import assemble
 from isthmus.federate.budget import Budget
 from isthmus.federate.candidates import Candidates
-from isthmus.federate.checks import check_count, check_min_probability, check_parameters
+from isthmus.federate.checks import check_min_probability, check_parameters
 from isthmus.federate.fusion import Fusion
+from isthmus.federate.memory import REMEMBER
 from isthmus.federate.merging import DEDUP_SIMILARITY
 from isthmus.federate.patience import RETRIES, TIMEOUT_SECONDS, Clock
 from isthmus.federate.pool import Pool
@@ -39,9 +41,6 @@ __all__ = ["Dedup", "Federation"]
 QUERY_BLOCK = 4096
 """Queries at a time, which bounds the candidate vectors in memory; fewer beyond this depth."""
 USUAL_DEPTH = 100
-
-REMEMBER = 16_384
-"""Candidates per source and space that stay in memory."""
 
 Dedup = Literal["none", "id", "vector"]
 
@@ -73,7 +72,8 @@ class Federation:
         different spaces are one document (`isthmus.federate.merging`, docs/federation.md).
     remember : int, default 16,384
         Candidates per source that stay in memory in each other space and are not mapped again: at
-        most 50 MB in 768 dimensions. A document that was replaced is mapped anew.
+        most 50 MB in 768 dimensions for each source and space, and for each common space. A
+        document that was replaced is mapped anew.
     timeout : float or None, default 30.0
         Seconds for one search of one store, for up to 100 queries, attempts and pauses together; a
         larger block has as many times more. Not for stores that compute in this process, unless
@@ -213,7 +213,7 @@ class Federation:
         StoreError
             Every store failed; or one did, and all are required.
         """
-        check_count(k, name="k")
+        check_whole(k, name="k")
         check_min_probability(min_probability, self.calibration)
         k, each = self._pool.within_rows(k, self._depth(k, depth))
         by_space = self._pool.in_every_space(queries, native_queries or {})
@@ -240,7 +240,7 @@ class Federation:
 
         For trying several fusion methods on one search: hand it to `Fusion.score`.
         """
-        check_count(depth, name="depth")
+        check_whole(depth, name="depth")
         _, depth = self._pool.within_rows(1, depth)
         by_space = self._pool.in_every_space(queries, native_queries or {})
         return self._candidates(by_space, depth, depth, explain=explain)
@@ -299,7 +299,7 @@ class Federation:
 
     def _depth(self, k: int, depth: int | None) -> int:
         if depth is not None:
-            check_count(depth, name="depth")
+            check_whole(depth, name="depth")
         return max(k, depth or self.depth or k)
 
     def _candidates(

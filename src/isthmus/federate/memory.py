@@ -14,7 +14,10 @@ import numpy.typing as npt
 
 from isthmus._types import FloatArray, IdArray, IntArray
 
-__all__ = ["CarriedRows", "Marked"]
+__all__ = ["REMEMBER", "CarriedRows", "Marked"]
+
+REMEMBER = 16_384
+"""Candidates per source and space that a federation keeps: a round number."""
 
 MOST_CHUNKS = 32
 """Arrays that are kept side by side before they are joined in one."""

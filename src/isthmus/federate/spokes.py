@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from isthmus.bridge import Bridge
     from isthmus.spaces import Space
 
-__all__ = ["Spoke", "carry", "make_spokes"]
+__all__ = ["Spoke", "carry", "make_spokes", "same_bridge"]
 
 
 @dataclass(frozen=True)
@@ -104,8 +104,8 @@ def make_spokes(hub: Space, sources: Sequence[Source]) -> tuple[Spoke, ...]:
         spokes[space.fingerprint] = Spoke(
             known.space,
             known.name,
-            into=_same(known.into, into, source),
-            back=_same(known.back, back, source),
+            into=same_bridge(known.into, into, source),
+            back=same_bridge(known.back, back, source),
         )
     return tuple(spokes.values())
 
@@ -130,13 +130,18 @@ def _check_not_another(source: Source, hub: Space, sources: Sequence[Source]) ->
                 )
 
 
-def _same(known: Bridge | None, new: Bridge | None, source: Source) -> Bridge | None:
-    """Return the one that is there; refuse two that differ."""
+def same_bridge(known: Bridge | None, new: Bridge | None, source: Source) -> Bridge | None:
+    """Return the one of the two that is there; refuse two that differ.
+
+    Raises
+    ------
+    ParameterError
+    """
     if known is new or new is None:
         return known
     if known is not None and known.hash != new.hash:
         raise ParameterError(
-            expected=f"one bridge per space and direction, shared by all sources of "
+            expected="one bridge per space and direction, shared by all sources of "
             f"{source.store.space}",
             got=f"a second, different one in source {source.name!r}",
             do="give all of them the same bridge, or leave it out of all but one",

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from isthmus._types import FloatArray, IntArray
+from isthmus._types import FloatArray
 from isthmus._validate import check_whole
 from isthmus.errors import CountMismatchError, TooFewPairsError
 from isthmus.evaluate.bootstrap import paired_difference
 from isthmus.evaluate.retrieval import ndcg
 from isthmus.federate.candidates import Candidates
 from isthmus.federate.fusion.score import Score
+from isthmus.federate.merging import keep_best, order
 
 __all__ = ["FittedWeights", "fit_weights"]
 
@@ -153,22 +154,10 @@ def _ndcg(
     candidates: Candidates, method: Score, gains: FloatArray, ideal: FloatArray, k: int
 ) -> FloatArray:
     """Return nDCG@k per query; of the columns of one document only the best counts."""
-    scores = method.score(candidates)
-    order = np.argsort(-scores, axis=1, kind="stable")  # NaN last
-    same = np.take_along_axis(candidates.same, order, axis=1)
-    again = _seen_before(same)
-    ranked = np.where(again, 0.0, np.take_along_axis(gains, order, axis=1))
-    first = np.argsort(again, axis=1, kind="stable")[:, :k]
-    return ndcg(np.take_along_axis(ranked, first, axis=1), ideal, k)
-
-
-def _seen_before(same: IntArray) -> npt.NDArray[np.bool_]:
-    """Say where a row holds a value that it held before."""
-    order = np.argsort(same, axis=1, kind="stable")
-    ordered = np.take_along_axis(same, order, axis=1)
-    again = np.zeros(same.shape, dtype=np.bool_)
-    np.put_along_axis(again, order[:, 1:], ordered[:, 1:] == ordered[:, :-1], axis=1)
-    return again
+    scores = keep_best(method.score(candidates), candidates.same)
+    first = order(scores)[:, :k]
+    found = ~np.isnan(np.take_along_axis(scores, first, axis=1))
+    return ndcg(np.where(found, np.take_along_axis(gains, first, axis=1), 0.0), ideal, k)
 
 
 def _choose(methods: Sequence[Score], values: FloatArray, *, seed: int) -> FittedWeights:

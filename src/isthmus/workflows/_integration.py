@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -57,6 +57,8 @@ class Plan:
         for name in (*native, *([] if space is None else [space])):
             if name not in names:
                 raise UnknownNameError.of("source", name, names)
+        if ids == "prefix":
+            _check_prefixes(names)
         target = federation.hub
         if space is not None:
             target = federation.sources[names.index(space)].store.space
@@ -170,3 +172,15 @@ class Plan:
             ],
             "bridges": bridges,
         }
+
+
+def _check_prefixes(names: Sequence[str]) -> None:
+    """Refuse names of which one, with a slash, begins another: two ids could become one."""
+    for name in names:
+        other = next((one for one in names if one.startswith(f"{name}/")), None)
+        if other is not None:
+            raise ParameterError(
+                expected="names of sources by which NAME/id can be told apart",
+                got=f"{name!r} and {other!r}",
+                do='rename one of them, or take ids "keep"',
+            )

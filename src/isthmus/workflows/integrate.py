@@ -19,7 +19,13 @@ from typing import Any, get_args
 
 from isthmus._progress import Track, silent
 from isthmus._validate import check_whole
-from isthmus.errors import DuplicateIdError, ParameterError, StoreError, UnknownNameError
+from isthmus.errors import (
+    CorruptStoreError,
+    DuplicateIdError,
+    ParameterError,
+    StoreError,
+    UnknownNameError,
+)
 from isthmus.federate import Federation
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores.base import Batch, Store
@@ -187,7 +193,7 @@ class _Progress:
                     do="name a new collection",
                 )
             return cls()
-        found = json.loads(note)
+        found = cls._parse(note)
         if found["plan"] != plan.describe():
             raise ParameterError(
                 expected="a new store, or that of an earlier run of the same integration",
@@ -195,6 +201,24 @@ class _Progress:
                 do="name a new collection",
             )
         return cls(found["source"], found["cursor"], found["written"])
+
+    @staticmethod
+    def _parse(note: str) -> dict[str, Any]:
+        """Read the note of an earlier run, trusting nothing in it."""
+        try:
+            found = json.loads(note)
+        except (TypeError, ValueError, RecursionError):
+            found = None
+        kinds = {"plan": dict, "source": int, "cursor": str, "written": int}
+        if not isinstance(found, dict) or not all(
+            type(found.get(name)) is kind for name, kind in kinds.items()
+        ):
+            raise CorruptStoreError(
+                expected="the note of an earlier integration in the new store",
+                got=repr(note)[:80],
+                do="name a new collection",
+            )
+        return found
 
     def note(self, plan: Plan) -> dict[str, str]:
         """Return it as a note."""

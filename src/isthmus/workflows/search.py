@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from isthmus._progress import Track, silent
+from isthmus.bridge import Bridge
 from isthmus.federate import Federation
 from isthmus.federate.common import lacks_common
 from isthmus.federate.hub import QUERY_BLOCK
+from isthmus.federate.spokes import Spoke
 from isthmus.rankings import Ranking
 from isthmus.spaces import VectorSet
 from isthmus.workflows._opening import open_vectors
@@ -106,21 +108,24 @@ def search_notes(
         Stores that failed, and how many searches the budget saved; bridges whose verdict says not
         to rely on them; bridges to a common space that are not used, as not every space has one;
         queries of another kind than the pairs that a bridge was fitted on, or outside its scope;
-        ids that come twice.
+        ids that come twice; queries without an answer, and copies that were merged.
     """
     if ranking is not None:
         yield from _missing(ranking)
     yield from _unused(federation)
     for spoke in federation.spokes[1:]:
-        for field, bridge in (("bridge_to", spoke.into), ("bridge_from", spoke.back)):
+        common = _common_of(federation, spoke) if federation.method.common_directions else None
+        for field, bridge in (
+            ("bridge_to", spoke.into),
+            ("bridge_from", spoke.back),
+            ("bridge_common", common),
+        ):
             if bridge is not None and bridge.verdict.status not in RELIABLE:
                 yield (
                     f"{field} of store {spoke.name!r}: the verdict is {bridge.verdict.status}: "
                     f"{bridge.verdict.reason}"
                 )
-        if spoke.into is not None:
-            for note in scope_notes("queries", spoke.into.examine(queries)):
-                yield f"bridge_to of store {spoke.name!r}: {note}"
+    yield from _scope(federation, queries)
     twice = _with_repeated_ids(ranking) if ranking is not None and lists_once else 0
     if twice:
         yield (
@@ -128,6 +133,27 @@ def search_notes(
             'queries, and stands twice in a TREC run: where it is one document, write dedup = "id" '
             "in the federation's file"
         )
+
+
+def _scope(federation: Federation, queries: VectorSet) -> Iterator[str]:
+    """Say where queries are unlike the pairs of bridges; what holds for several stores once."""
+    stores: dict[str, list[str]] = {}
+    for spoke in federation.spokes[1:]:
+        if spoke.into is not None:
+            for note in scope_notes("queries", spoke.into.examine(queries)):
+                stores.setdefault(note, []).append(repr(spoke.name))
+    for note, names in stores.items():
+        yield f"bridge_to of store {', '.join(names)}: {note}"
+
+
+def _common_of(federation: Federation, spoke: Spoke) -> Bridge | None:
+    """Return the bridge to the common space of a spoke."""
+    bridges = (
+        source.common
+        for source in federation.sources
+        if source.store.space.fingerprint == spoke.space.fingerprint
+    )
+    return next((bridge for bridge in bridges if bridge is not None), None)
 
 
 def _unused(federation: Federation) -> Iterator[str]:
@@ -144,6 +170,12 @@ def _unused(federation: Federation) -> Iterator[str]:
 def _missing(ranking: Ranking) -> Iterator[str]:
     for outage in ranking.outages:
         yield (f"{outage}; the answers to {outage.queries:,} of {len(ranking):,} queries lack it")
+    empty = int(np.count_nonzero((ranking.ids == "").all(axis=1)))
+    if empty:
+        yield f"{empty:,} of {len(ranking):,} queries have no answer"
+    if ranking.also:
+        merged = sum(map(len, ranking.also.values()))
+        yield f"{merged:,} copies of documents were merged into other hits"
     if ranking.skipped is not None:
         yield (f"the budget left out {ranking.skipped.mean():.0%} of the searches of stores")
 
