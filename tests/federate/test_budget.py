@@ -290,6 +290,8 @@ def test_files_that_are_no_budget(tmp_path):
 
 
 def test_a_file_with_arrays_of_another_shape(tmp_path):
+    import json
+
     from isthmus.bridge.format import read_tensors, write_tensors
 
     parts, _ = topical(n_stores=2)
@@ -301,7 +303,12 @@ def test_a_file_with_arrays_of_another_shape(tmp_path):
         "1/centroids": tensors["1/centroids"] * np.float32("nan"),
         "1/variances": -tensors["1/variances"],
     }
-    for name, array in bad.items():
+    huge = [("0/sizes", tensors["0/sizes"] * scale) for scale in np.float32([0, 1e30])]
+    flat = [("0/sizes", np.float32(3)), ("0/variances", np.float32(3))]
+    about = json.loads(tensors["about"].tobytes())
+    said = [{"loss": 1e999}, {"loss": -5}, {"measured_loss": 7}, {"bridges": []}]
+    wrong = [("about", np.frombuffer(json.dumps(about | one).encode(), np.uint8)) for one in said]
+    for name, array in [*bad.items(), *huge, *flat, *wrong]:
         write_tensors(path, {**tensors, name: array})
         with pytest.raises(MalformedArtifactError):
             Adaptive.from_file(path)

@@ -140,7 +140,13 @@ def test_files_that_are_no_curves(tmp_path):
         (json.dumps(fields | {"curves": [{"name": "x"}]}), MalformedArtifactError),
         (json.dumps(fields | {"together": "x"}), MalformedArtifactError),
     ]
-    for change in ({"share": 1.0}, {"share": "x"}, {"native": [NAN, 1]}, {"native": [1, 0]}):
+    for change in (
+        {"share": 1.0},
+        {"native": [0, 10**400]},
+        {"share": "x"},
+        {"native": [NAN, 1]},
+        {"native": [1, 0]},
+    ):
         curves = [fields["curves"][0] | change]
         bad.append((json.dumps(fields | {"curves": curves}), MalformedArtifactError))
     for text, error in bad:

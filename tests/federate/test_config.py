@@ -301,9 +301,14 @@ def test_patience_is_checked(write, line, message):
 
 @pytest.mark.usefixtures("world")
 @pytest.mark.parametrize("field", ["budget", "calibration"])
-def test_a_budget_and_a_calibration_are_files(write, field):
-    with pytest.raises(FileError):
-        Federation.load(write(f'{field} = "none.safetensors"\n' + TWO))
+@pytest.mark.parametrize("name", ["none.safetensors", "a\\u0000b", "."])
+def test_a_budget_and_a_calibration_are_files(write, field, name):
+    path = write(f'{field} = "{name}"\n' + TWO)
+    with pytest.raises(FileError) as caught:
+        Federation.load(path)
+    assert field in str(caught.value) or caught.value.__notes__[0].startswith(f"{field}: ")
+    other = {"budget": "uniform", "calibration": None}[field]
+    Federation.load(path, **{field: other}).close()
 
 
 @pytest.mark.usefixtures("world")

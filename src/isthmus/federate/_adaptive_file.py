@@ -11,7 +11,12 @@ import numpy.typing as npt
 
 from isthmus._files import atomic_path
 from isthmus.bridge.format import read_tensors, write_tensors
-from isthmus.errors import IsthmusError, MalformedArtifactError, UnknownVersionError
+from isthmus.errors import (
+    IsthmusError,
+    MalformedArtifactError,
+    MissingFileError,
+    UnknownVersionError,
+)
 from isthmus.federate.outline import StoreOutline
 from isthmus.spaces import Space
 
@@ -22,6 +27,9 @@ __all__ = ["read_adaptive", "write_adaptive"]
 
 VERSION = 2
 FIELDS = ("loss", "level", "measured_loss", "measured_searched")
+MOST_ROWS = 1e15
+"""More than any store has; from there on float32 counts nothing."""
+
 ARRAYS = ("centroids", "sizes", "directions", "variances")
 
 
@@ -58,6 +66,12 @@ def read_adaptive(path: Path) -> Adaptive:
     """
     from isthmus.federate.adaptive import Adaptive
 
+    if not path.is_file():
+        raise MissingFileError(
+            expected="the file of a budget",
+            got=f"no file at {str(path)[:300]!r}",
+            do="check the path",
+        )
     tensors = read_tensors(path)
     about = _about(tensors, path.name)
     try:
@@ -66,12 +80,14 @@ def read_adaptive(path: Path) -> Adaptive:
         numbers = {
             name: float("nan") if about[name] is None else float(about[name]) for name in FIELDS
         }
-    except (KeyError, TypeError, ValueError, IsthmusError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, IsthmusError) as error:
         raise _malformed(path.name, f"{type(error).__name__}: {error}") from error
     if len(bridges) != len(names):
         raise _malformed(path.name, f"{len(bridges)} bridges for {len(names)} sources")
-    if not 0 <= numbers["level"] <= 1:
-        raise _malformed(path.name, f"level {numbers['level']}")
+    for name, value in numbers.items():
+        unknown = name.startswith("measured") and np.isnan(value)
+        if not (unknown or 0 <= value <= 1):
+            raise _malformed(path.name, f"{name} {value}")
     width = hub.dim + (hub.metric == "l2")
     outlines = tuple(
         _outline(tensors, place, width=width, name=path.name) for place in range(len(names))
@@ -100,7 +116,7 @@ def _outline(
 ) -> StoreOutline:
     """Read one outline and check its shapes and numbers."""
     arrays = {part: tensors.get(f"{place}/{part}", np.zeros(0)) for part in ARRAYS}
-    count, rank = len(arrays["sizes"]), max(0, len(arrays["variances"]) - 1)
+    count, rank = arrays["sizes"].size, max(0, arrays["variances"].size - 1)
     shapes = {
         "centroids": (count, width),
         "sizes": (count,),
@@ -113,6 +129,8 @@ def _outline(
             raise _malformed(name, f"{place}/{part}: {array.dtype} of shape {array.shape}")
     if (arrays["sizes"] < 0).any() or (arrays["variances"] < 0).any():
         raise _malformed(name, f"numbers under 0 in outline {place}")
+    if count and not 0 < arrays["sizes"].sum(dtype=np.float64) <= MOST_ROWS:
+        raise _malformed(name, f"sizes in outline {place} that are no rows of a store")
     return StoreOutline(**arrays)
 
 

@@ -266,11 +266,13 @@ class ScoreCalibration:
         """
         path = Path(path)
         try:
-            fields = json.loads(path.read_bytes())
-        except OSError as error:
+            text = path.read_bytes()
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
             raise MissingFileError(
                 expected="calibrated scores", got=f"no file at {str(path)!r}", do="check the path"
             ) from error
+        try:
+            fields = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise _malformed(path.name, "no JSON") from error
         if not isinstance(fields, dict) or fields.get("version") != VERSION:
@@ -286,7 +288,7 @@ class ScoreCalibration:
             shares = tuple(float(one["share"]) for one in fields["curves"])
             made = fields["scoring"]
             scoring = None if made is None else Scoring.from_dict(made)
-        except (KeyError, TypeError, ValueError, IsthmusError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, IsthmusError) as error:
             raise _malformed(path.name, f"{type(error).__name__}: {error}"[:200]) from error
         if not all(0 <= share < 1 for share in shares):
             raise _malformed(path.name, f"shares {shares}"[:200])

@@ -80,7 +80,9 @@ class FederationConfig(_Strict):
     )
     retries: int = Field(RETRIES, ge=0, le=100, description="Further attempts after an error.")
     require_all: bool = Field(default=False, description="A store that fails ends the search.")
-    budget: str = Field("uniform", description="uniform, adaptive, or the file of a budget.")
+    budget: str = Field(
+        "uniform", min_length=1, description="uniform, adaptive, or the file of a budget."
+    )
     calibration: str | None = Field(
         None, min_length=1, description="File of a calibration of scores."
     )

@@ -60,10 +60,12 @@ def load(path: Path, kind: type[F], changes: Mapping[str, Any]) -> F:
         "timeout": None if config.timeout == "none" else config.timeout,
         "retries": config.retries,
         "require_all": config.require_all,
-        "budget": _budget(config.budget, path.parent),
-        "calibration": _calibration(config.calibration, path.parent),
         **changes,
     }
+    if "budget" not in changes:
+        options["budget"] = _budget(config.budget, path.parent)
+    if "calibration" not in changes:
+        options["calibration"] = _calibration(config.calibration, path.parent)
     bridges = [
         (loaded.load(one, "bridge_to"), loaded.load(one, "bridge_from")) for one in config.stores
     ]
@@ -192,6 +194,12 @@ def _naming(field: str, given: str) -> Iterator[None]:
     except IsthmusError as error:
         error.add_note(f"{field}: {given[:300]!r}")
         raise
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise MissingFileError(
+            expected=f"the file of a {field}",
+            got=f"{given[:300]!r} ({error})"[:400],
+            do=f"check {field}",
+        ) from error
 
 
 def _hub_space(config: FederationConfig, sources: Sequence[Source], base: Path) -> Space:

@@ -133,7 +133,9 @@ def integrate(
             raise UnknownNameError.of(what, str(value), known)
     check_whole(batch_rows, name="batch_rows")
     if not isinstance(federation, Federation):
-        with Federation.load(federation, require_all=True, budget="uniform") as opened:
+        with Federation.load(
+            federation, require_all=True, budget="uniform", calibration=None
+        ) as opened:
             return integrate(
                 opened,
                 into,
