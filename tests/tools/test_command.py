@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from types import SimpleNamespace
 
 import pytest
@@ -187,10 +188,25 @@ def test_an_endpoint_that_stays_broken_exits_with_1_and_says_what_to_do(bench, t
     assert done.code == 1
     assert "in 3 tries; got status 500: <html>oops</html>" in done.err
     assert "it goes on where it stopped" in done.err
+    notice = "cross_domain: the endpoint does not answer (status 500: <html>oops</html>)"
+    assert done.err.startswith(f"{notice}; trying again\n")
+    stub.script.clear()
+    stub.script.extend(["broken"] * 50)
+    quiet = tool("generate", *corpora, *options, "--quiet", "--out", tmp_path / "out")
+    assert quiet.err.startswith("cross_domain: expected an answer of ")
 
 
-def test_help_names_every_verb(tool):
-    done = tool("--help")
+def test_nobody_listens_is_told_at_the_first_retry(tool, corpora, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+    options = ["--endpoint", url, "--model", "m", "--wait", "0.01", "--tries", 2]
+    done = tool("generate", *corpora, *options, "--out", tmp_path / "out")
+    first = "the endpoint does not answer (a connection that failed (ConnectionRefusedError))"
+    assert done.err.splitlines()[0] == f"cross_domain: {first}; trying again"
+
+
+def test_help_names_every_verb(program, tool):
+    done = program("--help")
     assert done.code == 0
     assert all(verb in done.out for verb in ("generate", "expand", "export", "agree"))
     for verb in ("generate", "expand", "export", "agree"):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import socket
+import threading
 import time
 
 import pytest
@@ -15,10 +18,10 @@ ASK = [{"role": "user", "content": "hello"}]
 
 @pytest.fixture
 def endpoint(stub, doubles):
-    return Endpoint(stub.url, key=doubles.KEY, timeout=0.5, tries=3, wait=0.01)
+    return Endpoint(stub.url, key=doubles.KEY, timeout=30, tries=3, wait=0.01)
 
 
-@pytest.mark.parametrize("trouble", ["busy", "broken", "garbage", "closed", "slow", "drip"])
+@pytest.mark.parametrize("trouble", ["busy", "broken", "garbage", "closed"])
 def test_trouble_that_passes_is_asked_again(stub, doubles, endpoint, trouble):
     stub.script.extend([trouble, trouble, doubles.chat("fine")])
     assert endpoint.chat("m", ASK) == "fine"
@@ -32,8 +35,6 @@ def test_trouble_that_passes_is_asked_again(stub, doubles, endpoint, trouble):
         ("broken", "got status 500: <html>oops</html>"),
         ("garbage", "got an answer that is no JSON"),
         ("closed", r"got a connection that failed \(RemoteDisconnected\)"),
-        ("slow", "got no answer within 0.5 seconds"),
-        ("drip", "got no answer within 0.5 seconds"),
         ({"error": "model is loading"}, "got JSON of another form"),
         ({"choices": []}, "got JSON of another form"),
         (b"[1]", "got JSON of another form"),
@@ -46,6 +47,78 @@ def test_trouble_that_stays_is_named_after_the_last_try(stub, endpoint, trouble,
         endpoint.chat("m", ASK)
     assert "in 3 tries" in caught.value.expected
     assert len(stub.requests) == 3
+
+
+@pytest.mark.parametrize("trouble", ["slow", "drip"])
+def test_an_answer_that_comes_too_late_is_asked_for_again(stub, doubles, trouble):
+    stub.script.extend([trouble, doubles.chat("fine"), trouble])
+    endpoint = Endpoint(stub.url, timeout=0.5, tries=2, wait=0.01)
+    assert endpoint.chat("m", ASK) == "fine"
+    with pytest.raises(EndpointError, match=r"got no answer within 0\.25 seconds"):
+        Endpoint(stub.url, timeout=0.25, tries=1).chat("m", ASK)
+    assert len(stub.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("trouble", "text"),
+    [
+        ("drip_status", "no answer within 0.25 seconds"),
+        ("drip_headers", "no answer within 0.25 seconds"),
+        ("drip_continue", "no answer within 0.25 seconds"),
+        ("flood_continue", "no answer within 0.25 seconds"),
+        ("drip_chunk", "no answer within 0.25 seconds"),
+        ("drip_trailers", "no answer within 0.25 seconds"),
+        ("drip_failure", "status 500"),
+        ("drip_refusal", "status 400"),
+    ],
+)
+def test_a_request_ends_at_its_timeout_however_slowly_it_is_answered(stub, trouble, text):
+    stub.script.append(trouble)
+    begin = time.monotonic()
+    with pytest.raises(EndpointError, match=text):
+        Endpoint(stub.url, timeout=0.25, tries=1).chat("m", ASK)
+    assert time.monotonic() - begin < 5  # without a limit it takes 10
+
+
+def test_a_handshake_ends_at_the_timeout():
+    """It begins with a record that never ends: each byte of it comes in good time."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            connection, _ = server.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(b"\x16\x03\x03\x40\x00")
+                end = time.monotonic() + 10
+                while time.monotonic() < end:
+                    connection.sendall(b"\x02")
+                    time.sleep(0.03)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        url = f"https://127.0.0.1:{server.getsockname()[1]}/v1"
+        begin = time.monotonic()
+        with pytest.raises(EndpointError, match=r"no answer within 0\.25 seconds"):
+            Endpoint(url, timeout=0.25, tries=1).chat("m", ASK)
+        assert time.monotonic() - begin < 5
+        thread.join()
+
+
+def test_the_first_retry_is_told_once_and_without_the_key(stub, doubles):
+    said: list[str] = []
+    stub.script.extend(["broken", doubles.chat("one"), {"error": "loading"}, doubles.chat("two")])
+    endpoint = Endpoint(stub.url, key="oops", wait=0.01, warn=said.append)
+    assert [endpoint.chat("m", ASK) for _ in range(2)] == ["one", "two"]
+    assert said == ["the endpoint does not answer (status 500: <html>***</html>); trying again"]
+
+
+def test_nothing_is_told_once_nobody_needs_the_answer(stub):
+    said: list[str] = []
+    endpoint = Endpoint(stub.url, wait=60.0, warn=said.append)
+    stub.do_last = lambda handler: (endpoint.stop(), stub.do_broken(handler))
+    stub.script.append("last")
+    with pytest.raises(EndpointError, match="got status 500"):
+        endpoint.chat("m", ASK)
+    assert said == []
 
 
 def test_a_refusal_is_not_asked_again_and_its_echo_of_the_key_is_struck_out(
@@ -102,17 +175,52 @@ def test_vectors_come_in_the_order_of_the_texts(stub, doubles, endpoint):
 
 
 @pytest.mark.parametrize(
-    "answer",
+    ("rows", "text"),
     [
-        {"data": [{"index": 0, "embedding": [1.0]}]},
-        {"data": [{"index": 0, "embedding": ["x"]}, {"index": 1, "embedding": [1]}]},
-        b'{"data": [{"index": Infinity, "embedding": [1]}]}',
+        ([[0, [1.0]]], "1 vectors for 2 texts"),
+        ([[0, ["x"]], [1, [1]]], "'x' in place of a number at index 0"),
+        ([[0, ["1"]], [1, [1]]], "'1' in place of a number"),
+        ([[0, [True]], [1, [1]]], "True in place of a number"),
+        ([[0, [None]], [1, [1]]], "None in place of a number"),
+        ([[0, [1]], [1, [math.nan]]], "nan in a vector at index 1"),
+        ([[0, [1]], [1, [-math.inf]]], "-inf in a vector"),
+        ([[0, [1]], [1, [math.inf]]], "inf in a vector"),
+        ([[0, [1]], [1, [1e39]]], r"1e\+39 in a vector"),
+        ([[0, [1]], [1, [10**400]]], "1000.* in a vector"),
+        ([[0, [1, 2]], [1, [1]]], "vectors of 1, 2 numbers"),
+        ([[0, []], [1, []]], "an empty vector at index 0"),
+        ([[0, "12"], [1, "12"]], "a text in place of a vector at index 0"),
+        ([[0, {"0": 1}], [1, {"0": 1}]], "an object in place of a vector"),
+        ([[0, None], [1, [1]]], "null in place of a vector"),
+        ([[0, [1]], [0, [1]], [1, [1]]], "the index 0 twice"),
+        ([[0, [1]], [1.5, [1]]], "the index 1.5 for 2 texts"),
+        ([[0, [1]], [1.0, [1]]], "the index 1.0 for 2 texts"),
+        ([[0, [1]], [True, [1]]], "the index True for 2 texts"),
+        ([[0, [1]], [math.inf, [1]]], "the index inf for 2 texts"),
+        ([[0, [1]], [1, [1]], [2, [1]]], "the index 2 for 2 texts"),
+        ([[0, [1]], [-1, [1]]], "the index -1 for 2 texts"),
     ],
 )
-def test_vectors_of_another_form_are_refused(stub, endpoint, answer):
-    stub.script.extend([answer] * 3)
-    with pytest.raises(EndpointError, match="JSON of another form"):
+def test_bad_vectors_are_refused_at_once(stub, endpoint, rows, text):
+    data = [{"index": index, "embedding": row} for index, row in rows]
+    stub.script.append({"data": data})
+    with pytest.raises(EndpointError, match=f"got {text}") as caught:
         endpoint.embed("small", ["one", "two"])
+    assert caught.value.expected == "2 vectors of finite numbers, one for each text"
+    assert "embedding model" in caught.value.do
+    assert len(stub.requests) == 1
+
+
+@pytest.mark.parametrize("answer", [{"data": [{"index": 0}]}, {"data": 3}, {"data": [7]}, b"[]"])
+def test_vectors_of_another_form_are_asked_for_again(stub, doubles, endpoint, answer):
+    stub.script.extend([answer] * 2)
+    assert endpoint.embed("small", ["one"]) == [doubles.embedding("one")]
+    assert len(stub.requests) == 3
+
+
+def test_halves_of_characters_are_replaced(stub, doubles, endpoint):
+    stub.script.append(doubles.chat("one \ud83d\ude00, half \ud83d, half \ude00"))
+    assert endpoint.chat("m", ASK) == "one \U0001f600, half \ufffd, half \ufffd"
 
 
 @pytest.mark.usefixtures("stub")

@@ -240,7 +240,7 @@ def test_embeddings_of_another_model_or_form_are_refused(stub, made, corpora, ve
     for rows, error, text in (
         ([[1.0], [1.0]], EndpointError, "vectors of 8 numbers, .*; got vectors of 1"),
         ([[1.0], [1.0, 2.0]], EndpointError, "got vectors of 1, 2"),
-        ([[float("nan")] * 8] * 2, InvalidVectorsError, "finite"),
+        ([[float("nan")] * 8] * 2, EndpointError, "got nan in a vector at index 0"),
         ([[3.0] * 8] * 2, InvalidVectorsError, "length 1"),
     ):
         data = [{"index": place, "embedding": row} for place, row in enumerate(rows)]

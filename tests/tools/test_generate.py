@@ -81,19 +81,23 @@ def test_more_can_be_asked_for_later_and_fewer_change_nothing(run, stub):
 
 
 @pytest.mark.parametrize(
-    ("change", "name"),
-    [({"seed": 6}, "seed"), ({"model": "n"}, "model"), ({"rules": Rules(longest=50)}, "longest")],
+    ("change", "was", "now"),
+    [
+        ({"seed": 1}, "seed 5", "seed 1"),
+        ({"model": "n"}, "model 'm'", "model 'n'"),
+        ({"rules": Rules(longest=50)}, "longest 400", "longest 50"),
+    ],
 )
-def test_another_plan_in_the_same_folder_is_refused(run, change, name):
+def test_another_plan_in_the_same_folder_is_refused(run, change, was, now):
     run(1)
-    with pytest.raises(ConfigError, match=f"expected {name} as in 'plan.json'"):
+    with pytest.raises(ConfigError, match=f"expected {was} as in 'plan.json'; got {now}"):
         run(2, **change)
 
 
 def test_changed_corpora_are_refused(run, corpora):
     run(1)
     corpora[0].write_text(corpora[0].read_text().replace("loans", "debts"))
-    with pytest.raises(ConfigError, match="expected corpora as in"):
+    with pytest.raises(ConfigError, match="got corpora money, health with other content"):
         run(2)
 
 
@@ -112,6 +116,7 @@ GOOD = "How do loans change what nurses can give?"
         ("A bell\x07 rings in the middle of it?", "control characters"),
         ("Too short?", "it has 10 characters, not from 20 to 400"),
         ("long " * 100, "it has 499 characters"),
+        ("What is the half \ud83d of a character?", "a broken character"),
     ],
 )
 def test_an_answer_that_cannot_be_used_is_asked_for_again_with_the_reason(
@@ -213,9 +218,9 @@ def test_two_runs_do_not_write_one_file(tmp_path):
     assert read_lines(path) == [{"text": "? half"}]
 
 
-def test_a_killed_run_goes_on_where_it_stopped(stub, corpora, tmp_path, start, tool):
+def test_a_killed_run_goes_on_where_it_stopped(stub, corpora, tmp_path, start, program):
     command = ["generate", *corpora, "--endpoint", stub.url, "--model", "m", "--queries", 12]
-    whole = tool(*command, "--out", tmp_path / "whole", OPENAI_API_KEY=stub.key)
+    whole = program(*command, "--out", tmp_path / "whole", OPENAI_API_KEY=stub.key)
     assert whole.code == 0
     assert whole.out == f"12 new queries in {tmp_path / 'whole' / 'queries.jsonl'}\n"
 
@@ -232,7 +237,7 @@ def test_a_killed_run_goes_on_where_it_stopped(stub, corpora, tmp_path, start, t
 
     stub.delay = 0.0
     path.write_bytes(path.read_bytes() + b'{"id": "q000')  # what a torn write leaves
-    rest = tool(*command, "--out", tmp_path / "killed", "--json")
+    rest = program(*command, "--out", tmp_path / "killed", "--json")
     assert json.loads(rest.out) == {"file": str(path), "new": 12 - written}
     assert path.read_bytes() == (tmp_path / "whole" / "queries.jsonl").read_bytes()
 

@@ -149,7 +149,7 @@ def _endpoint_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--wait", type=_seconds, default=1.0, metavar="SECONDS", help="before the second try"
     )
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument("--quiet", action="store_true", help="show no progress and no retries")
 
 
 def _count(text: str) -> int:
@@ -193,7 +193,12 @@ def _endpoint(given: argparse.Namespace) -> Endpoint:
         timeout=given.timeout,
         tries=given.tries,
         wait=given.wait,
+        warn=None if given.quiet else _warn,
     )
+
+
+def _warn(text: str) -> None:
+    complain(f"{PROGRAM}: {one_line(text)}\n")
 
 
 def _track(given: argparse.Namespace) -> Track[Any]:

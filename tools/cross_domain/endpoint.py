@@ -12,13 +12,14 @@ import os
 import re
 import ssl
 import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
+from cross_domain import embeddings
+from cross_domain.deadline import Deadline, TimedRequest, timed_handlers
 from isthmus.errors import ConfigError, IsthmusError, ParameterError
 
 __all__ = ["Endpoint", "EndpointError", "check_url", "read_key"]
@@ -121,12 +122,15 @@ class Endpoint:
     key : str, optional
         Sent as ``Authorization: Bearer``.
     timeout : float, default 60
-        Seconds that one request may take, from its start to its last byte.
+        Seconds that one request may take, from its start to its last byte; its connection is then
+        shut. Only the lookup of the host's name has the limit of the system.
     tries : int, default 6
         Requests for one answer.
     wait : float, default 1
         Seconds before the second try; doubled for each that follows, at most 120. A ``Retry-After``
         of the endpoint counts instead.
+    warn : callable, optional
+        Given one sentence when a request is asked again for the first time.
     """
 
     def __init__(
@@ -137,13 +141,15 @@ class Endpoint:
         timeout: float = 60.0,
         tries: int = 6,
         wait: float = 1.0,
+        warn: Callable[[str], None] | None = None,
     ) -> None:
         self.url = check_url(url)
         self._key = key
         self._shown = self._hide(self.url)
         self._timeout, self._tries, self._wait = timeout, tries, wait
-        self._opener = urllib.request.build_opener(_NoRedirects)
+        self._opener = urllib.request.build_opener(_NoRedirects, *timed_handlers())
         self._stop = threading.Event()
+        self._warn, self._lock = warn, threading.Lock()
 
     def __repr__(self) -> str:
         return f"Endpoint({self._shown!r})"
@@ -168,6 +174,7 @@ class Endpoint:
         Raises
         ------
         EndpointError
+            Also where they are not as many vectors of finite numbers, all of one length.
         """
         body = {"model": model, "input": texts, "encoding_format": "float"}
         return self._post("/embeddings", body, lambda answer: _vectors(answer, len(texts)))
@@ -179,13 +186,15 @@ class Endpoint:
             return ""
         # Models that think aloud put their answer after it.
         answered = re.sub(r"\A\s*<think>.*?</think>", "", content, flags=re.DOTALL)
-        return self._hide(answered, shortest=SHORTEST_SECRET)
+        whole = re.sub("[\ud800-\udfff]", "\ufffd", answered)  # halves of characters
+        return self._hide(whole, shortest=SHORTEST_SECRET)
 
     def _post(self, path: str, body: dict[str, Any], take: Callable[[Any], T]) -> T:
         """Ask until there is an answer of the right form."""
         trouble = _AgainError("nothing")
         for number in range(self._tries):
             if number:
+                self._say_once(trouble.got)
                 pause = trouble.wait if trouble.wait is not None else self._wait * 2 ** (number - 1)
                 self._stop.wait(min(pause, LONGEST_WAIT))
             if self._stop.is_set():
@@ -202,26 +211,45 @@ class Endpoint:
             do="check the endpoint, then run the same command again: it goes on where it stopped",
         )
 
+    def _say_once(self, got: str) -> None:
+        if self._stop.is_set():
+            return
+        with self._lock:  # several requests may fail together
+            warn, self._warn = self._warn, None
+        if warn is not None:
+            warn(f"the endpoint does not answer ({self._hide(got)}); trying again")
+
     def _ask(self, path: str, body: dict[str, Any]) -> Any:
         """Send one request and read its JSON."""
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        request = urllib.request.Request(  # noqa: S310 - the scheme was checked
-            self.url + path, data=json.dumps(body).encode(), headers=headers, method="POST"
-        )
-        end = time.monotonic() + self._timeout
         try:
-            with self._opener.open(request, timeout=self._timeout) as response:
-                raw = _read(response, end)
-        except urllib.error.HTTPError as error:
-            raise self._refusal(error, path) from None
+            with Deadline(self._timeout) as deadline:
+                request = TimedRequest(
+                    self.url + path,
+                    deadline,
+                    data=json.dumps(body).encode(),
+                    headers=headers,
+                    method="POST",
+                )
+                raw = self._send(request, path)
         except (OSError, http.client.HTTPException, UnicodeError) as error:
-            raise self._trouble(error) from None
+            raise self._trouble(TimeoutError() if deadline.over else error) from None
         try:
             return json.loads(raw)
         except (ValueError, RecursionError):
             raise _AgainError("an answer that is no JSON") from None
+
+    def _send(self, request: TimedRequest, path: str) -> bytes:
+        """Send one request and read its answer, or what it says of a refusal."""
+        try:
+            with self._opener.open(request, timeout=self._timeout) as response:
+                raw = _read(response)
+        except urllib.error.HTTPError as error:
+            raise self._refusal(error, path) from None
+        request.deadline.check()
+        return raw
 
     def _refusal(self, error: urllib.error.HTTPError, path: str) -> Exception:
         """Tell refusals that may pass from those that stay."""
@@ -258,15 +286,13 @@ class Endpoint:
         return text
 
 
-def _read(response: http.client.HTTPResponse, end: float) -> bytes:
-    """Read an answer, but no longer than its time and no more than any answer has."""
+def _read(response: http.client.HTTPResponse) -> bytes:
+    """Read an answer, but no more than any answer has."""
     parts: list[bytes] = []
     size = 0
     while part := response.read1(2**16):
         parts.append(part)
         size += len(part)
-        if time.monotonic() > end:
-            raise TimeoutError
         if size > MAX_BYTES:
             raise _AgainError(f"more than {MAX_BYTES // 2**20} MB")
     return b"".join(parts)
@@ -293,5 +319,14 @@ def _retry_after(value: str | None) -> float | None:
 
 def _vectors(answer: Any, count: int) -> list[list[float]]:
     """Return the vectors of an answer in the order of the texts."""
-    by_index = {int(entry["index"]): entry["embedding"] for entry in answer["data"]}
-    return [[float(value) for value in by_index[number]] for number in range(count)]
+    indices = [entry["index"] for entry in answer["data"]]
+    rows = [entry["embedding"] for entry in answer["data"]]
+    wrong = embeddings.fault(indices, rows, count)
+    if wrong:
+        raise EndpointError(
+            expected=f"{count} vectors of finite numbers, one for each text",
+            got=wrong,
+            do="name an embedding model of this endpoint",
+        )
+    ordered = dict(zip(indices, rows, strict=True))
+    return [[float(value) for value in ordered[number]] for number in range(count)]

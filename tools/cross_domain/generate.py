@@ -89,6 +89,8 @@ def fault(query: str, texts: Sequence[str], rules: Rules) -> str | None:
         return "it is empty"
     if len(query.splitlines()) > 1 or not query.isprintable():
         return "it has more than one line, or control characters"
+    if "\ufffd" in query:
+        return "it has a broken character"
     if not rules.shortest <= len(query) <= rules.longest:
         return f"it has {len(query)} characters, not from {rules.shortest} to {rules.longest}"
     for text in map(plain, texts):

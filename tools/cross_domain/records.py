@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -141,15 +140,21 @@ def check_plan(path: Path, plan: dict[str, Any]) -> None:
     if not path.exists():
         write_json(path, plan)
         return
-    for name, before, now in _differences(read_json(path), plan):
-        raise ConfigError(
-            expected=f"{name} as in {path.name!r}, {before}",
-            got=now,
-            do="run with the same settings, or write to another folder",
-        )
+    before = read_json(path)
+    for name in sorted(before.keys() | plan.keys()):
+        if before.get(name) != plan.get(name):
+            was, now = _say(name, before.get(name)), _say(name, plan.get(name))
+            raise ConfigError(
+                expected=f"{was} as in {path.name!r}",
+                got=f"{now} with other content" if was == now else now,
+                do="run with the same settings, or write to another folder",
+            )
 
 
-def _differences(before: dict[str, Any], now: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    for name in sorted(before.keys() | now.keys()):
-        if before.get(name) != now.get(name):
-            yield name, f"{before.get(name)!r:.100}", f"{now.get(name)!r:.100}"
+def _say(name: str, value: Any) -> str:
+    """Put a setting into words; the value alone would not say what it is."""
+    if value is None:
+        return f"no {name}"
+    if isinstance(value, dict):
+        return f"{name} {', '.join(map(str, value))}"
+    return f"{name} {value!r:.60}"
