@@ -51,7 +51,13 @@ def test_the_code_of_the_page_runs(given, tmp_path, monkeypatch, capsys):
     assert said[0].startswith("default weights: ")
     assert [line.split()[0] for line in said[1:]] == ["score", "da", "ec", "mig"]
     assert {path.name for path in tmp_path.iterdir()} == {"budget.safetensors", "scores.json"}
-    assert np.nanmax(given["probability"]) > 0.5
+    found, probability = given["found"], given["probability"]
+    np.testing.assert_array_equal(np.isnan(probability), found.ids == "")
+    known = probability[found.ids != ""]
+    assert 0 < known.min() < known.max() < 1
+    assert repr(found) == "Candidates(1,200 for 60 queries, 2 spaces, 0 outages)"
+    assert repr(given["curves"]) == "ScoreCalibration(score() of 'one', 'two')"
+    assert repr(given["budget"]) == "Adaptive('one', 'two', loss=0.01)"
 
 
 def test_every_method_is_on_the_page():

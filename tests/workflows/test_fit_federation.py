@@ -147,7 +147,9 @@ def test_nothing_is_overwritten_and_nothing_half_written(urls, sets, tmp_path):
         fit_federation({**both, "three": urls["two"]}, "g.toml", vectors=two, bridges="b")
     with pytest.raises(EmptyInputError) as caught:  # the two stores have no document in common
         fit_federation(both, "g.toml", bridges="b")
-    assert caught.value.__notes__ == ["between the hub 'one' and store 'two'"]
+    (note,) = caught.value.__notes__
+    assert note.startswith("between the hub 'one' and store 'two'; ")
+    assert "--vectors NAME=F" in note
     assert (tmp_path / "f.toml").read_text() == "mine"
     assert not (tmp_path / "g.toml").exists()
     assert not (tmp_path / "b").exists()

@@ -82,6 +82,10 @@ class Adaptive(Budget):
     measured_loss: float
     measured_searched: float
 
+    def __repr__(self) -> str:
+        """Say for which stores and what may be lost; the outlines are long."""
+        return f"Adaptive({', '.join(map(repr, self.names))}, loss={self.loss:g})"
+
     @classmethod
     def fit(
         cls,

@@ -90,6 +90,11 @@ class ScoreCalibration:
     shares: tuple[float, ...]
     scoring: Scoring | None = None
 
+    def __repr__(self) -> str:
+        """Say whose scores; the curves are long."""
+        made = "scores" if self.scoring is None else self.scoring.method
+        return f"ScoreCalibration({made} of {', '.join(map(repr, self.names))})"
+
     @classmethod
     def of(
         cls, federation: Federation, candidates: Candidates, relevant: npt.ArrayLike

@@ -84,6 +84,14 @@ class Candidates:
     common_directions: int | None = None
     compared: tuple[int, ...] | None = None
 
+    def __repr__(self) -> str:
+        """Say how many candidates there are; the arrays may be long."""
+        many = int(np.count_nonzero(self.ids != ""))
+        return (
+            f"Candidates({many:,} for {len(self.ids):,} queries, {self.n_spaces} spaces, "
+            f"{len(self.outages)} outages)"
+        )
+
     @cached_property
     def found(self) -> npt.NDArray[np.bool_]:
         """Where there is a candidate, shape (m, w)."""

@@ -285,7 +285,7 @@ class Federation:
             patience.close(source.store.close)
 
     def __enter__(self) -> Self:
-        """Return the federation, to be closed at the end of the block."""
+        """Return the federation; at the end of the block it is closed, and with it its stores."""
         return self
 
     def __exit__(

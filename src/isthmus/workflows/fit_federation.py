@@ -244,7 +244,10 @@ def _fit(hub: _Group, group: _Group, folder: Path, fits: _Fits) -> Iterator[Fitt
         into = fits.fit(here, there, pairs, **fits.there)
         back = fits.fit(there, here, pairs.reverse(), purpose="score", **fits.back)
     except IsthmusError as error:
-        error.add_note(f"between the hub {hub.names[0]!r} and store {group.names[0]!r}")
+        error.add_note(
+            f"between the hub {hub.names[0]!r} and store {group.names[0]!r}; documents that both "
+            "models have embedded can be given as vectors (--vectors NAME=F)"
+        )
         raise
     yield FittedBridge("bridge_to", group.names, folder / "to", into)
     yield FittedBridge("bridge_from", group.names, folder / "from", back)
