@@ -33,7 +33,7 @@ from threadpoolctl import threadpool_limits
 
 from isthmus.maps import MAPS, make
 
-CLOSED_FORM = [name for name in MAPS if name != "mlp_small" and not MAPS[name].costly]
+CLOSED_FORM = [name for name in MAPS if name != "mlp_small" and not MAPS[name]().costly]
 CHOOSES_PENALTY = ("low_rank", "procrustes_ridge", "ridge")
 PENALTIES = 25
 SIZES = [

@@ -48,7 +48,7 @@ from isthmus.spaces.sampling import hard_range, nearest_distance
 
 DATASETS = ("scifact", "climate-fever")
 DIRECTIONS = ("minilm-l6:mpnet", "mpnet:minilm-l6", "minilm-l6:para-l3")
-METHODS = tuple(name for name in MAPS if not MAPS[name].costly)
+METHODS = tuple(name for name in MAPS if not MAPS[name]().costly)
 CHOICES = {  # how pairs are chosen: the strategy of `Pairs.sample`, None for the one made here
     "all-easy": None,
     "one spot": "nearest",

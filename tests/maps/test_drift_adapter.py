@@ -191,3 +191,18 @@ def test_only_the_trained_forms_need_torch(monkeypatch):
     for form in TRAINED:
         with pytest.raises(MissingExtraError, match=r"pip install 'isthmus\[torch\]'"):
             DriftAdapter(form=form).fit(*drifted())
+
+
+def test_scaling_is_fitted_on_rows_of_length_one_where_they_are_used_so():
+    X, Y = drifted()
+    plain, scaled = (
+        DriftAdapter(form="orthogonal", scaling=each).fit(2 * X, Y) for each in (False, True)
+    )
+    before = plain.transform(2 * X).astype(np.float64)
+    factors = np.sum(before * Y, axis=0) / np.sum(before**2, axis=0)
+    np.testing.assert_allclose(scaled.skip_, plain.skip_ * factors, rtol=1e-4, atol=1e-6)
+
+
+def test_the_closed_form_is_not_costly():
+    assert [DriftAdapter(form=form).costly for form in FORMS] == [True, False, True]
+    assert DriftAdapter.sees_collection

@@ -15,6 +15,7 @@ from isthmus.errors import (
     DimensionError,
     DivergedTrainingError,
     InvalidVectorsError,
+    MalformedArtifactError,
     MissingExtraError,
     ParameterError,
     TooFewPairsError,
@@ -111,10 +112,10 @@ def test_auto_takes_the_start_that_keeps_more():
 def test_about_and_outcome():
     X, Y = planted()
     chosen = MLP(epochs=1, least_steps=5, batch=512).fit(X, Y)
-    assert chosen.about.startswith("4 layers of width 128 (chosen by the pairs and the device), ")
+    assert chosen.about.startswith("4 layers of width 128, ")
     assert chosen.outcome == "out_of_steps"
     asked = MLP(patience=1, learning_rate=10.0, **SMALL).fit(X, Y)
-    assert asked.about == "4 layers of width 8 (as asked for), 0 steps"
+    assert asked.about == "4 layers of width 8, 0 steps (no_more_gain)"
     assert asked.outcome == "no_more_gain"
 
 
@@ -338,3 +339,31 @@ def test_a_saved_state_is_used_in_a_process_that_has_no_torch(tmp_path):
     )
     assert done.stdout.startswith("no torch here 3 layers of width 8")
     np.testing.assert_array_equal(np.load(tmp_path / "mapped.npy"), fitted.transform(X))
+
+
+def test_too_few_pairs_to_hold_any_out_are_named():
+    X, Y = planted(49)
+    few, random = MLP(**SMALL).fit(X, Y), MLP(start="random", **SMALL).fit(X, Y)
+    assert (few.outcome, int(few.steps_)) == ("too_few_pairs", 0)
+    assert "0 steps (too_few_pairs)" in few.about
+    assert random.outcome == "out_of_steps"
+
+
+def test_the_width_that_was_taken_is_recorded():
+    X, Y = planted(60)
+    fitted = MLP(least_steps=1, epochs=1).fit(X, Y)
+    assert fitted.recorded_params()["width"] == fitted.weight_first_.shape[1] == 128
+    assert fitted.width is None
+    again = MLP.from_state(
+        fitted.recorded_params(), fitted.get_state(), dim_source=8, dim_target=10
+    )
+    assert again.recorded_params() == fitted.recorded_params()
+    assert choose_width(768, 2_500_000, "cpu:0") == choose_width(768, 2_500_000, "cpu") == 1536
+
+
+def test_a_state_that_no_training_leaves_is_refused():
+    X, Y = planted(60)
+    fitted = MLP(**SMALL).fit(X, Y)
+    state = {**fitted.get_state(), "stopped": np.asarray(5)}
+    with pytest.raises(MalformedArtifactError, match=r"mlp\.stopped from 0 to 2; got 5"):
+        MLP.from_state(fitted.recorded_params(), state, dim_source=8, dim_target=10)

@@ -138,7 +138,7 @@ def fit(
 ) -> Compose:
     """Fit a map on some of the pairs, with their weights; a learned one sees the collection."""
     weight = None if pairs.weight is None else pairs.weight[rows]
-    unpaired = collection if unfitted.inner.costly else None
+    unpaired = collection if unfitted.inner.sees_collection else None
     return unfitted.fit(
         pairs.source[rows], pairs.target[rows], sample_weight=weight, unpaired_target=unpaired
     )

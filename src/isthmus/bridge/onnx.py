@@ -245,7 +245,7 @@ def _small(graph: _Graph, fitted: SmallMLP, rows: str) -> str:
 
 
 def _learned(graph: _Graph, fitted: MLP | DriftAdapter, rows: str) -> str:
-    out = _network(graph, fitted._network(), rows)  # noqa: SLF001 - one place for its layers
+    out = _network(graph, fitted.network, rows)
     return graph.normalise(out) if int(fitted.unit_) else out
 
 

@@ -38,8 +38,8 @@ class Map(Stateful):
     centred : bool
         Whether both sides are centred before it in a bridge; a map that sees lengths and angles as
         they are says no.
-    costly : bool
-        Whether a fit takes so long that a bridge holds out one part of its pairs, not ten in turn.
+    sees_collection : bool
+        Whether ``fit`` looks at ``unpaired_target``, so that it is worth handing over.
     state_shapes : mapping of str to tuple of str
         Learned arrays that make up the state and their axes, among them ``source`` (dim_source)
         and ``target`` (dim_target). Scalars are arrays of shape ().
@@ -48,9 +48,14 @@ class Map(Stateful):
     lands_in: ClassVar[LandsIn] = "target"
     freedom: ClassVar[int]
     centred: ClassVar[bool] = True
-    costly: ClassVar[bool] = False
+    sees_collection: ClassVar[bool] = False
 
     n_features_target_: int
+
+    @property
+    def costly(self) -> bool:
+        """Whether a fit takes so long that a bridge holds out one part of its pairs, not ten."""
+        return False
 
     @abstractmethod
     def fit(

@@ -27,9 +27,11 @@ from isthmus.maps.training.objectives import Objective
 __all__ = ["Fitting", "is_unit"]
 
 FEWEST_TO_HOLD_OUT = 50
+"""A round number: ten pairs held out of fewer would say nothing."""
 MOST_HELD_OUT = 500
+"""A round number."""
 REFIT_FROM = 0.05
-"""From this share of held-out pairs on, training is done again on all pairs."""
+"""From this share of held-out pairs on, training is done again on all pairs. A round number."""
 
 UNIT_TOLERANCE = 1e-3
 
@@ -142,8 +144,10 @@ class Fitting:
         rest, held = self._rows
         first = next(iter(self.starts))
         if not len(held):
-            steps = self._steps(len(rest)) if self.train_few else 0
-            return self._train(self._draw(first, rest), rest, steps=steps)
+            network = self._draw(first, rest)
+            if not self.train_few:
+                return replace(self._train(network, rest, steps=0), outcome="too_few_pairs")
+            return self._train(network, rest, steps=self._steps(len(rest)))
         name, found = max(self._try_starts(), key=lambda tried: tried[1].kept)  # first on a tie
         if len(held) < REFIT_FROM * len(self.pairs):
             return found

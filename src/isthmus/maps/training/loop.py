@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Outcome", "Precision", "Schedule", "Trained", "train"]
 
-Outcome = Literal["no_more_gain", "out_of_steps"]
+Outcome = Literal["no_more_gain", "out_of_steps", "too_few_pairs"]
 Precision = Literal["float32", "bfloat16"]
 
 FIRST_LOOK = 5
