@@ -20,6 +20,7 @@ from isthmus.bridge.selection import select
 from isthmus.bridge.verdict import Verdict
 from isthmus.evaluate.report import Report
 from isthmus.maps import Compose
+from isthmus.maps.training.checkpoint import remove_at_the_end
 from isthmus.spaces import Pairs, VectorSet
 
 __all__ = ["Parts", "fit_parts"]
@@ -56,7 +57,8 @@ def fit_parts(
     """
     # With few pairs there are many small fits, with many a few large ones.
     few = len(pairs) <= MOST_FOR_FOLDS
-    with one_blas_thread() if few else contextlib.nullcontext(), tracking(track):
+    threads = one_blas_thread() if few else contextlib.nullcontext()
+    with threads, tracking(track), remove_at_the_end():
         rows, places = find_in_collection(pairs, collection)
         chosen = select(
             pairs,

@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 
 from isthmus._progress import tracking
 from isthmus.errors import CorruptFileError, WriteFailedError
-from isthmus.maps.training.checkpoint import FORMAT, Checkpoint
+from isthmus.maps.training.checkpoint import FORMAT, Checkpoint, remove_at_the_end
 
 
 class Stop(Exception):  # noqa: N818 - not an error: a person presses Ctrl+C
@@ -106,14 +106,34 @@ def test_weights_and_bfloat16_are_taken_up_too(pairs, make_mlp, same_state, tmp_
     same_state(mlp, make_mlp(**params).fit(*pairs, sample_weight=weight))
 
 
-def test_a_finished_training_is_not_done_again(pairs, make_mlp, same_state, tmp_path):
-    mlp = make_mlp(checkpoint=str(tmp_path), patience=2, learning_rate=1e-3).fit(*pairs)
+def test_the_files_go_when_the_fit_has_succeeded(pairs, make_mlp, tmp_path):
+    params = {"checkpoint": str(tmp_path), "patience": 2, "learning_rate": 1e-3}
+    stop(make_mlp(**params), pairs, 20)
+    assert list(tmp_path.glob("training-*.safetensors"))
+    make_mlp(**params).fit(*pairs)
+    assert not list(tmp_path.iterdir())
 
-    again = make_mlp(checkpoint=str(tmp_path), patience=2, learning_rate=1e-3)
-    _, steps = counted(again, pairs)
 
+def test_of_several_fits_the_files_stay_until_all_have_succeeded(
+    pairs, make_mlp, same_state, tmp_path
+):
+    params = {"checkpoint": str(tmp_path), "patience": 2, "learning_rate": 1e-3}
+    mlp = make_mlp(**params)
+
+    def fit_and_stop():
+        with remove_at_the_end():
+            mlp.fit(*pairs)
+            raise Stop
+
+    with pytest.raises(Stop):
+        fit_and_stop()
+    assert list(tmp_path.glob("training-*.safetensors"))
+
+    with remove_at_the_end():
+        again, steps = counted(make_mlp(**params), pairs)
     same_state(again, mlp)
     assert steps <= 2  # of each training the step that finds that it is over
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_process_that_was_killed_is_taken_up(pairs, make_mlp, same_state, tmp_path):

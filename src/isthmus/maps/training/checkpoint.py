@@ -6,9 +6,11 @@ the parameters and the version, so that another training never takes it up.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -21,12 +23,32 @@ from isthmus._files import atomic_path
 from isthmus._types import FloatArray
 from isthmus.errors import CorruptFileError, WriteFailedError
 
-__all__ = ["Checkpoint"]
+__all__ = ["Checkpoint", "remove_at_the_end"]
 
 FORMAT = "isthmus training checkpoint 1"
 
 HOSTILE = (TypeError, RecursionError)
 """What a type that numpy does not have, and JSON without an end to its brackets, lead to."""
+
+
+_later: ContextVar[list[Checkpoint] | None] = ContextVar("later", default=None)
+"""Fits of one bridge lie deep below it, behind the signature that every ``fit`` has."""
+
+
+@contextlib.contextmanager
+def remove_at_the_end() -> Iterator[None]:
+    """Keep the files of the fits in the block until all of it has succeeded.
+
+    Otherwise a bridge that is stopped in its last fit would begin with its first again.
+    """
+    kept: list[Checkpoint] = []
+    token = _later.set(kept)
+    try:
+        yield
+    finally:
+        _later.reset(token)
+    for each in kept:
+        each.remove()
 
 
 @dataclass(frozen=True)
@@ -121,6 +143,15 @@ class Checkpoint:
         ):
             raise self.corrupt("numbers that are not finite float32")
         return arrays, numbers
+
+    def remove(self) -> None:
+        """Remove the file after the fit, or after all fits of a `remove_at_the_end` around it."""
+        later = _later.get()
+        if later is not None:
+            later.append(self)
+            return
+        with contextlib.suppress(OSError):  # what is left over hinders nothing
+            self.path.unlink(missing_ok=True)
 
     def corrupt(self, got: str) -> CorruptFileError:
         """Return the error that says what is wrong with the file."""

@@ -95,8 +95,15 @@ class Fitting:
         """
         find_device(self.device)  # an unknown device fails before any work
         trained = self._run()
+        for each in self._used:
+            each.remove()
         mean, scale = self._standard
         return replace(trained, network=trained.network.fold(mean, scale, self._out_scale))
+
+    @cached_property
+    def _used(self) -> list[Checkpoint]:
+        """Filled as trainings begin."""
+        return []
 
     @cached_property
     def unit(self) -> bool:
@@ -201,7 +208,9 @@ class Fitting:
         weight = [] if self.pairs.weight is None else [self.pairs.weight]
         data = (self._source, self._target, rows, self._rows[1], *network.arrays, *weight)
         params = {**self.params, "metric": self.metric, "steps": steps}
-        return Checkpoint.of(self.checkpoint, *data, self._collection, params=params)
+        made = Checkpoint.of(self.checkpoint, *data, self._collection, params=params)
+        self._used.append(made)
+        return made
 
 
 def is_unit(rows: FloatArray) -> bool:
