@@ -53,6 +53,7 @@ def quality(records: Sequence[Record]) -> Part:
     ]
     lines += ["", "Share of the native similarity, mean over cells (figure 10):", ""]
     lines += [*share_table(places), ""]
+    lines += ["![nDCG@10 by the share of the native similarity](plots/federate_weights.svg)", ""]
     return Part(lines, goals(places))
 
 

@@ -35,6 +35,10 @@ KEYS = {
 }
 
 
+DRAWN = ("stores", "similarity")
+"""Studies whose pictures lie beside the page."""
+
+
 def studies(records: Sequence[Record]) -> Part:
     """Return a table per study and data set: means over the reported splits."""
     lines, goals = [], []
@@ -49,6 +53,8 @@ def studies(records: Sequence[Record]) -> Part:
         lines += [f"{title}:", ""]
         for dataset, cells in mine.items():
             lines += [f"{dataset}, {splits(cells)}:", "", *table(study, cells), ""]
+        if study in DRAWN:
+            lines += [f"![{title}](plots/federate_{study}.svg)", ""]
         if study in GOALS:
             goals += GOALS[study](mine)
     return Part(lines, goals)
