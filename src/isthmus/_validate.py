@@ -190,7 +190,11 @@ def check_positive(value: float, *, name: str, maximum: float | None = None) -> 
     bound = "over 0" if maximum is None else f"over 0 and at most {maximum:g}"
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not (number and np.isfinite(value) and value > 0 and (maximum is None or value <= maximum)):
-        raise ParameterError(expected=f"{name} {bound}", got=f"{value!r}"[:100], do="change it")
+        raise ParameterError(
+            expected=f"{name} {bound}",
+            got=f"{value!r}"[:100],
+            do=f"give {name} a number {bound}",
+        )
 
 
 def check_share(value: float, *, name: str) -> None:
@@ -202,7 +206,14 @@ def check_share(value: float, *, name: str) -> None:
     """
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not (number and 0.0 <= value <= 1.0):
-        raise ParameterError(expected=f"{name} from 0 to 1", got=f"{value!r}"[:100], do="change it")
+        percent = number and 1 < value <= 100
+        raise ParameterError(
+            expected=f"{name} from 0 to 1",
+            got=f"{value!r}"[:100],
+            do=f"give a share: {value / 100:g} is {value:g} %"
+            if percent
+            else "give a share: 0.5 is one half",
+        )
 
 
 def check_whole(value: int, *, name: str, minimum: int = 1) -> None:
@@ -216,6 +227,6 @@ def check_whole(value: int, *, name: str, minimum: int = 1) -> None:
     if not whole or value < minimum:
         raise ParameterError(
             expected=f"{name} as a whole number of at least {minimum}",
-            got=repr(value),
-            do="change it",
+            got=f"{value!r}"[:100],
+            do=f"give {name} {minimum} or more",
         )

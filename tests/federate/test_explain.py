@@ -281,3 +281,16 @@ def test_merging_counts_where_lists_are_added_up(three, doubles):
         for dedup in ("none", "id")
     ]
     assert made == ["rrf(c=60.0, dedup='none')", "rrf(c=60.0, dedup='id')"]
+
+
+# --- advice --------------------------------------------------------------------------------------
+
+
+def test_advice_says_what_to_give(three, queries, doubles):
+    federation = Federation(doubles.HUB, three[:2], calibration=Steep())
+    with pytest.raises(ParameterError, match=r"got 0\. Do: give k 1 or more\."):
+        federation.search(queries, k=0)
+    with pytest.raises(ParameterError, match=r"got 40\. Do: give a share: 0\.4 is 40 %\."):
+        federation.search(queries, min_probability=40)
+    with pytest.raises(ParameterError, match=r"got -1\. Do: give a share: 0\.5 is one half\."):
+        federation.search(queries, min_probability=-1)

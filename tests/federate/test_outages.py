@@ -479,3 +479,17 @@ def test_a_call_that_hangs_does_not_keep_the_program_from_ending():
     )
     assert done.stdout.strip() == "['timeout']"
     assert done.stderr == ""
+
+
+def test_sentences_of_outages_are_joined_without_a_full_stop_before_the_semicolon(doubles, queries):
+    def fail(_):
+        raise StoreError(expected="access", got="a lock", do="wait for it")
+
+    sources = [Source(name, doubles.Store(name, doubles.HUB)) for name in ("one", "two")]
+    for source in sources:
+        source.store._fault = fail
+    with pytest.raises(StoreError) as caught:
+        Federation(doubles.HUB, sources, retries=0, clock=Clock()).search(queries)
+    assert "Do: wait for it; store 'two' (error): expected access" in str(caught.value)
+    assert ".;" not in str(caught.value)
+    assert ".." not in str(caught.value)

@@ -384,7 +384,9 @@ def test_two_writers(url, rows):
     with open_store(url) as one, open_store(f"{url}&timeout=0.1") as other:
         with (
             one._file.writing(),
-            pytest.raises(StoreBusyError, match=r"within 0.1 s; got another writer .*timeout=SEC"),
+            pytest.raises(
+                StoreBusyError, match=r"access to .* within 0.1 s; got another writer .*timeout=SEC"
+            ),
         ):
             other.upsert(rows(1, "new"))
         assert other.count() == 3_000

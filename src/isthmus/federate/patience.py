@@ -230,4 +230,4 @@ def _say(error: Exception) -> str:
         text = ""
     if not isinstance(error, IsthmusError):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return text[:REASON_LENGTH]
+    return text[:REASON_LENGTH].removesuffix(".")  # sentences are joined to it

@@ -40,7 +40,7 @@ def in_our_words(error: apsw.Error, path: Path, timeout: float) -> IsthmusError:
         return corrupt(path, str(error))
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return StoreBusyError(
-            expected=f"to write to {where!r} within {timeout:g} s",
+            expected=f"access to {where!r} within {timeout:g} s",
             got="another writer that holds it",
             do="wait for it to end, or open the store with a longer &timeout=SECONDS",
         )

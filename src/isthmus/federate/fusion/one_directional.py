@@ -51,7 +51,9 @@ class OneDirectional(Fusion):
     def __post_init__(self) -> None:
         if self.space < 0:
             raise ParameterError(
-                expected="a space from 0 (the hub's) on", got=f"{self.space}", do="change it"
+                expected="a space from 0 (the hub's) on",
+                got=f"{self.space}",
+                do="choose a place in Federation.spaces",
             )
 
     def spaces(self, n_spaces: int) -> tuple[int, ...]:
