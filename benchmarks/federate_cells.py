@@ -151,7 +151,7 @@ def fit_map(
 ) -> Compose:
     """Fit a map on pairs; those that are trained stop by neighbours in the target's collection."""
     made = make_map(spec, seed)
-    more = {"unpaired_target": collection} if made.inner.costly else {}
+    more = {"unpaired_target": collection} if made.inner.sees_collection else {}
     return made.fit(source, target, **more)
 
 
