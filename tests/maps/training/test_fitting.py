@@ -9,6 +9,7 @@ import pytest
 
 from isthmus._linalg import normalise
 from isthmus._progress import tracking
+from isthmus.errors import DivergedTrainingError
 from isthmus.maps import ProcrustesRidge, Ridge
 from isthmus.maps._fitting import PairedRows
 from isthmus.maps.training import Fitting, Network, Schedule, find_objective
@@ -212,3 +213,35 @@ def test_weights_reach_the_start_and_the_loss(pairs):
         for each in (weight, None)
     ]
     assert not np.array_equal(trained[0].network.weights[0], trained[1].network.weights[0])
+
+
+def far_off(source, target, weight):
+    """Return a start whose rows have no number."""
+    network = noise(source, target, weight)
+    return network.with_arrays([np.full_like(each, 1e38) for each in network.arrays])
+
+
+@pytest.mark.parametrize("order", [("far_off", "ridge"), ("ridge", "far_off")], ids=str)
+def test_a_start_that_diverges_is_left_out_while_another_does_not(pairs, order):
+    starts = {"far_off": far_off, **RIDGE}
+
+    found = fitting(pairs, {name: starts[name] for name in order}).run()
+
+    for one, other in zip(found.network.arrays, fitting(pairs).run().network.arrays, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_where_all_starts_diverge_the_error_is_raised(pairs):
+    with pytest.raises(DivergedTrainingError, match="lower learning_rate"):
+        fitting(pairs, {"one": far_off, "other": far_off}).run()
+
+
+def test_where_training_on_all_pairs_diverges_the_first_training_stands(pairs):
+    def start(source, target, weight):
+        made = far_off if len(source) == len(pairs[0]) else RIDGE["ridge"]
+        return made(source, target, weight)
+
+    found = fitting(pairs, {"start": start}, rate=1e-2, patience=50).run()
+
+    assert found.steps > 0
+    assert all(np.isfinite(each).all() for each in found.network.arrays)

@@ -16,6 +16,7 @@ import numpy as np
 
 from isthmus._linalg import mean_rows, row_lengths
 from isthmus._types import FloatArray, IntArray, Metric
+from isthmus.errors import DivergedTrainingError
 from isthmus.maps._fitting import PairedRows
 from isthmus.maps.training.checkpoint import Checkpoint
 from isthmus.maps.training.devices import find_device
@@ -159,16 +160,28 @@ class Fitting:
         if len(held) < REFIT_FROM * len(self.pairs):
             return found
         every = np.arange(len(self.pairs))
-        again = self._train(self._draw(name, every), every, steps=found.steps)
+        try:
+            again = self._train(self._draw(name, every), every, steps=found.steps)
+        except DivergedTrainingError:
+            return found  # which stands, although fitted on fewer pairs
         return replace(found, network=again.network)
 
     def _try_starts(self) -> list[tuple[str, Trained]]:
+        """Train from every start; one that diverges is left out while another does not."""
         rest, _ = self._rows
         steps = self._steps(len(rest))
-        return [
-            (name, self._train(self._draw(name, rest), rest, steps=steps, judged=True))
-            for name in self.starts
-        ]
+        tried: list[tuple[str, Trained]] = []
+        diverged: DivergedTrainingError | None = None
+        for name in self.starts:
+            try:
+                found = self._train(self._draw(name, rest), rest, steps=steps, judged=True)
+            except DivergedTrainingError as error:
+                diverged = error
+            else:
+                tried.append((name, found))
+        if diverged is not None and not tried:
+            raise diverged
+        return tried
 
     def _draw(self, name: str, rows: IntArray) -> Network:
         return self.starts[name](self._source[rows], self._target[rows], self._weight(rows))
