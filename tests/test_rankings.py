@@ -185,7 +185,7 @@ def test_hits_hold_their_evidence(evidence):
     assert repr(evidence) == "Ranking(2 queries x 2, stores 'a', 'b', without 'c')"
 
 
-def test_evidence_is_written_to_jsonl_only(evidence, ranking, tmp_path):
+def test_evidence_is_written_and_copies_to_jsonl_only(evidence, ranking, tmp_path):
     evidence.save(tmp_path / "e.jsonl")
     lines = [json.loads(line) for line in (tmp_path / "e.jsonl").read_text().splitlines()]
     assert lines[0]["similarities"] == {"one": 0.75, "two": 0.125}
@@ -194,7 +194,14 @@ def test_evidence_is_written_to_jsonl_only(evidence, ranking, tmp_path):
     assert lines[1]["also"] == [{"store": "c", "id": "x1"}, {"store": "d", "id": "y1"}]
     for one, name in ((evidence, "e.csv"), (ranking, "r.csv")):
         one.save(tmp_path / name)
-    assert (tmp_path / "e.csv").read_bytes() == (tmp_path / "r.csv").read_bytes()
+    whole, short = (
+        (tmp_path / name).read_text("utf-8").splitlines() for name in ("e.csv", "r.csv")
+    )
+    assert [line.removeprefix(other) for line, other in zip(whole, short, strict=True)][:3] == [
+        ",similarity one,similarity two",
+        ",0.75,0.125",
+        ",0.25,",
+    ]
 
 
 def test_evidence_of_batches_is_joined(evidence, ranking):
@@ -237,3 +244,44 @@ def test_probabilities_stand_beside_the_scores(ranking, tmp_path):
 def test_evidence_of_another_shape_is_refused(evidence, name):
     with pytest.raises(CountMismatchError, match=f"{name} of shape"):
         replace(evidence, **{name: np.zeros((1, 2, 1), dtype=np.float32)})
+
+
+@pytest.fixture
+def explained(ranking):
+    """Similarities in two spaces and in the common one, and what they count."""
+    return replace(
+        ranking,
+        similarities=np.array([[[0.75, 0.5], [0.2, NAN]], [[0.25, NAN], [0.5, NAN]]]),
+        space_names=("m/one", "two"),
+        common=np.array([[0.125, 0.0], [NAN, NAN]]),
+        weights={"f1": {"m/one": 0.5, "two": 0.25, "common": 0.25}},
+    )
+
+
+def test_an_explained_csv_has_a_column_for_everything(explained, tmp_path):
+    explained.save(tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.reader(lines))
+    assert [row[8:] for row in rows] == [
+        [
+            *("common", "similarity m/one", "similarity two"),
+            *("weight m/one", "weight two", "weight common"),
+        ],
+        ["0.125", "0.75", "0.25", "0.5", "0.25", "0.25"],
+        ["0.0", "0.5", "", "", "", ""],
+        ["", "0.2", "0.5", "", "", ""],
+    ]
+
+
+def test_an_explained_jsonl_has_weights_and_the_common_space(explained, tmp_path):
+    explained.save(tmp_path / "out.jsonl")
+    text = (tmp_path / "out.jsonl").read_text(encoding="utf-8")
+    first, _, last = map(json.loads, text.splitlines())
+    assert first["weights"] == {"m/one": 0.5, "two": 0.25, "common": 0.25}
+    assert (first["common"], last["common"]) == (0.125, None)
+    assert "weights" not in last
+
+
+def test_similarities_in_the_common_space_of_another_shape_are_refused(explained):
+    with pytest.raises(CountMismatchError, match=r"common of shape \(2, 2\); got \(2, 1\)"):
+        replace(explained, common=explained.common[:, :1])

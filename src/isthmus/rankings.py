@@ -22,9 +22,12 @@ from isthmus.errors import (
     UnknownFormatError,
 )
 
-__all__ = ["Hit", "Outage", "OutageKind", "Ranking", "check_run_path", "plain"]
+__all__ = ["COMMON", "Hit", "Outage", "OutageKind", "Ranking", "check_run_path", "plain"]
 
 OutageKind = Literal["error", "garbage", "timeout", "busy", "resting"]
+
+COMMON = "common"
+"""Name of the common space among the weights."""
 
 ARRAYS = ("ids", "scores", "stores", "spaces", "native_scores", "mapped_scores")
 
@@ -93,6 +96,11 @@ class Hit:
         By name of the space, when they were asked for (``explain``).
     probability : float, optional
         That the hit is relevant, where scores are calibrated.
+    common : float, optional
+        Similarity in the common space, when it was asked for and the method looks there.
+    weights : mapping of str to float
+        What each similarity counts in the score: by name of the space, and ``common``. Empty unless
+        asked for, and where the score is no weighted sum (``agg``, ``rrf``, ``combmnz``).
     """
 
     id: str
@@ -105,6 +113,8 @@ class Hit:
     also: tuple[tuple[str, str], ...] = ()
     similarities: Mapping[str, float] = field(default_factory=dict)
     probability: float | None = None
+    common: float | None = None
+    weights: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -135,6 +145,11 @@ class Ranking:
         Of those stores.
     probabilities : FloatArray of shape (n_queries, k), optional
         That each hit is relevant, where scores are calibrated. Hits are ranked by their scores.
+    common : FloatArray of shape (n_queries, k), optional
+        Similarity in the common space, beside ``similarities``.
+    weights : mapping of str to mapping of str to float, default empty
+        What each similarity counts in the scores of the documents of a space, by its fingerprint:
+        by name of the space, and ``common``.
     """
 
     query_ids: IdArray
@@ -151,11 +166,14 @@ class Ranking:
     skipped: npt.NDArray[np.bool_] | None = None
     source_names: tuple[str, ...] = ()
     probabilities: FloatArray | None = None
+    common: FloatArray | None = None
+    weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         shapes = dict.fromkeys(ARRAYS[1:], self.ids.shape)
-        if self.probabilities is not None:
-            shapes["probabilities"] = self.ids.shape
+        for name in ("probabilities", "common"):
+            if getattr(self, name) is not None:
+                shapes[name] = self.ids.shape
         if self.similarities is not None:
             shapes["similarities"] = (len(self.space_names), *self.ids.shape)
         if self.skipped is not None:
@@ -204,9 +222,9 @@ class Ranking:
                 mapped_score=float(self.mapped_scores[query, place]),
                 also=self.also.get((query, place), ()),
                 similarities=self._similarities(query, place),
-                probability=None
-                if self.probabilities is None
-                else float(self.probabilities[query, place]),
+                probability=_at(self.probabilities, query, place),
+                common=_at(self.common, query, place),
+                weights=self.weights.get(str(self.spaces[query, place]), {}),
             )
             for place in range(found)
         ]
@@ -249,7 +267,8 @@ class Ranking:
             name: np.concatenate([getattr(one, name) for one in rankings])
             for name in ("query_ids", *ARRAYS)
         }
-        for name, axis in (("similarities", 1), ("skipped", 0), ("probabilities", 0)):
+        optional = {"similarities": 1, "skipped": 0, "probabilities": 0, "common": 0}
+        for name, axis in optional.items():
             parts = [getattr(one, name) for one in rankings]
             if all(part is not None for part in parts):
                 joined[name] = np.concatenate(parts, axis=axis)
@@ -264,6 +283,7 @@ class Ranking:
             also=also,
             space_names=rankings[0].space_names,
             source_names=rankings[0].source_names,
+            weights=rankings[0].weights,
         )
 
     def save(self, path: Path | str) -> None:
@@ -283,6 +303,10 @@ class Ranking:
             temporary.open("w", encoding="utf-8", newline="") as out,
         ):
             WRITERS[path.suffix](self, out)
+
+
+def _at(values: FloatArray | None, query: int, place: int) -> float | None:
+    return None if values is None else float(values[query, place])
 
 
 def _merge(outages: Iterable[Outage]) -> tuple[Outage, ...]:
@@ -340,11 +364,26 @@ def _write_jsonl(ranking: Ranking, out: TextIO) -> None:
 def _write_csv(ranking: Ranking, out: TextIO) -> None:
     writer = csv.writer(out)
     columns = [name for name in Hit.__dataclass_fields__ if name not in EVIDENCE]
-    if ranking.probabilities is not None:
-        columns.append("probability")
-    writer.writerow(["query", *columns])
+    columns += [
+        name
+        for name, values in (("probability", ranking.probabilities), ("common", ranking.common))
+        if values is not None
+    ]
+    weighed = list(dict.fromkeys(name for one in ranking.weights.values() for name in one))
+    heads = [f"similarity {name}" for name in ranking.space_names]
+    writer.writerow(["query", *columns, *heads, *(f"weight {name}" for name in weighed)])
     for query_id, hits in ranking:
-        writer.writerows([query_id, *(plain(hit)[name] for name in columns)] for hit in hits)
+        for hit in hits:
+            told = plain(hit)
+            similarities, weights = told.get("similarities", {}), told.get("weights", {})
+            writer.writerow(
+                [
+                    query_id,
+                    *(told[name] for name in columns),
+                    *(similarities.get(name) for name in ranking.space_names),
+                    *(weights.get(name) for name in weighed),
+                ]
+            )
 
 
 WRITERS = MappingProxyType(
@@ -352,7 +391,7 @@ WRITERS = MappingProxyType(
 )
 
 
-EVIDENCE = ("also", "similarities", "probability")
+EVIDENCE = ("also", "similarities", "probability", "common", "weights")
 """Fields of a hit that are left out of its JSON when there is nothing in them."""
 
 
@@ -363,8 +402,11 @@ def plain(hit: Hit) -> dict[str, Any]:
         values["also"] = [{"store": store, "id": name} for store, name in hit.also]
     if hit.similarities:
         values["similarities"] = {name: _number(value) for name, value in hit.similarities.items()}
-    if hit.probability is not None:
-        values["probability"] = _number(hit.probability)
+    for name in ("probability", "common"):
+        if getattr(hit, name) is not None:
+            values[name] = _number(getattr(hit, name))
+    if hit.weights:
+        values["weights"] = dict(hit.weights)
     return values
 
 

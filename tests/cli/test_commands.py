@@ -520,14 +520,105 @@ def test_search_fails_when_every_store_is_required(cli, federation, files):
 
 def test_search_explains(cli, federation, files):
     asked = ("search", federation, "--query-vectors", files.queries, "--k", 2, "--explain")
-    head = next(line for line in cli(*asked).out.splitlines() if "native" in line)
-    assert head.split() == ["rank", "id", "store", "score", "native", "mapped", "one", "two"]
+    lines = [line.split() for line in cli(*asked).out.splitlines()]
+    assert ["rank", "id", "store", "score", "native", "mapped"] in lines
+    at = lines.index(["rank", "one", "two"])
+    assert lines[at - 2 : at] == [["similarities"], []]
+    assert lines[at + 2] == ["weight", "0.500", "0.500"]
+    assert [line[0] for line in lines[at + 3 : at + 5]] == ["1", "2"]
     told = cli(*asked, "--json").result
     assert told["complete"] is True
     assert (told["outages"], told["skipped"]) == ([], None)
     for hit in told["answers"][0]["hits"]:
         assert hit["similarities"][hit["store"]] == hit["native_score"]
         assert set(hit["similarities"]) == {"one", "two"}
+        assert hit["weights"] == {"one": 0.5, "two": 0.5}
+        assert "common" not in hit
+
+
+def test_search_explains_a_score_with_a_common_space(cli, federation, files, tmp_path):
+    fitted = cli("fit", files.one, files.two, "--method", "cca", "--out", tmp_path / "joint")
+    assert fitted.code == 0
+    federation.write_text(federation.read_text() + 'bridge_common = "joint"\n')
+    asked = ("search", federation, "--query-vectors", files.queries, "--explain")
+    lines = [line.split() for line in cli(*asked).out.splitlines()]
+    assert ["weight", "0.400", "0.400", "0.200"] in lines
+    assert ["rank", "one", "two", "common"] in lines
+    for out in (tmp_path / "run.jsonl", tmp_path / "run.csv"):
+        assert cli(*asked, "--out", out, "--quiet").code == 0
+    hits = [json.loads(line) for line in (tmp_path / "run.jsonl").read_text().splitlines()]
+    with (tmp_path / "run.csv").open(newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    assert len(hits) == len(rows) > 20
+    for hit, row in zip(hits, rows, strict=True):
+        values = {**hit["similarities"], "common": hit["common"]}
+        score = sum(weight * values[name] for name, weight in hit["weights"].items())
+        assert score == pytest.approx(hit["score"], abs=1e-6)
+        assert {name: float(row[f"weight {name}"]) for name in values} == hit["weights"]
+        for name, value in hit["similarities"].items():
+            assert float(row[f"similarity {name}"]) == value
+        assert float(row["common"]) == hit["common"]
+
+
+LONG_MODELS = (
+    "somebody/multi-lingual-retrieval-model-base-v2",
+    "somebody/multi_lingual_retrieval_model_small_v2",
+    "another/embedding-of-long-documents-large-v3",
+)
+
+
+@pytest.fixture
+def long_names(cli, tmp_path) -> tuple[Path, Path]:
+    """A federation whose models, stores and ids have long names, and its queries."""
+    rng = np.random.default_rng(100)
+    rows = rng.standard_normal((90, 8)).astype(np.float32)
+    ids = np.array([f"collection-of-articles/2026/document-{at:08d}#part-1" for at in range(90)])
+    stores, sets = [], []
+    for place, model in enumerate(LONG_MODELS):
+        turn = np.linalg.qr(rng.standard_normal((8, 8)))[0].astype(np.float32)
+        sets.append(VectorSet(ids, rows @ turn, Space(model=model, dim=8)))
+        part = tmp_path / f"part-{place}.npz"
+        sets[place].select(list(range(place, 90, 3))).save(part, dtype="float32")
+        url = f"sqlite:///{tmp_path}/long-{place}.db?collection=docs"
+        assert cli("store", "add", url, part).code == 0
+        stores.append(f'[[stores]]\nname = "the-store-of-department-{place}"\nurl = "{url}"')
+        if place:
+            for field, sides in (("to", (0, place)), ("from", (place, 0))):
+                pairs = Pairs.from_ids(*(sets[one] for one in sides))
+                Bridge.fit(pairs, method="procrustes").save(tmp_path / f"{field}-{place}")
+                stores[-1] += f'\nbridge_{field} = "{field}-{place}"'
+    queries = tmp_path / "long.npz"
+    sets[0].select([1, 2]).save(queries, dtype="float32")
+    path = tmp_path / "long.toml"
+    path.write_text("\n".join(['hub = "the-store-of-department-0"', *stores, ""]))
+    return path, queries
+
+
+def test_80_columns_hold_every_number_and_id_of_an_explanation(cli, process, long_names):
+    path, queries = long_names
+    asked = ("search", path, "--query-vectors", queries, "--k", 4, "--explain")
+    told = cli(*asked, "--json").result["answers"]
+    ran = process(*asked, COLUMNS="80")
+    assert ran.code == 0
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert "\u2026" not in ran.out
+    lines = iter(ran.out.splitlines())
+    for answer in told:
+        for hit in answer["hits"]:
+            line = next(one for one in lines if one.strip().startswith(f"{hit['rank']} "))
+            for name in ("score", "native_score", "mapped_score"):
+                assert f"{hit[name]:.4f}" in line.split()
+        for hit in answer["hits"]:
+            line = next(one for one in lines if one.strip().startswith(f"{hit['rank']} "))
+            assert line.split()[1:] == [f"{one:.4f}" for one in hit["similarities"].values()]
+    whole = "".join(ran.out.split())
+    assert all(letter in whole for letter in ("rank", "score", "native", "mapped", "weight"))
+
+
+def test_a_trec_run_says_that_it_explains_nothing(cli, federation, files, tmp_path):
+    asked = ("search", federation, "--query-vectors", files.queries, "--out", tmp_path / "a.trec")
+    assert "note: a TREC run has no room" in cli(*asked, "--explain").err
+    assert "no room" not in cli(*asked).err
 
 
 @pytest.mark.parametrize("content", [None, b"", b"noise" * 999])

@@ -16,7 +16,7 @@ from isthmus.errors import (
 )
 from isthmus.federate import Federation, ScoreCalibration, Source, hub
 from isthmus.federate.budget import Budget
-from isthmus.federate.fusion import Score
+from isthmus.federate.fusion import OneDirectional, Score
 from isthmus.rankings import Ranking
 
 FIELDS = ("ids", "scores", "stores", "spaces", "native_scores", "mapped_scores")
@@ -53,6 +53,37 @@ def test_the_score_is_the_mean_of_what_is_explained(three, queries, doubles):
     np.testing.assert_allclose(ranking.scores, ranking.similarities.mean(axis=0), atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "fusion",
+    [
+        Score(),
+        Score(weight=0.7),
+        Score(weights=(3, 1, 0)),
+        Score(weights=(0, 1, 1), weight=0.2),
+        OneDirectional(space=1),
+    ],
+)
+def test_weights_and_similarities_give_the_score(three, queries, doubles, fusion):
+    ranking = Federation(doubles.HUB, three, fusion=fusion).search(queries, k=20, explain=True)
+    for _, hits in ranking:
+        for hit in hits:
+            assert set(hit.weights) == set(ranking.space_names)
+            assert sum(hit.weights.values()) == pytest.approx(1)
+            score = sum(share * hit.similarities[name] for name, share in hit.weights.items())
+            assert score == pytest.approx(hit.score, abs=1e-6)
+
+
+@pytest.mark.parametrize("fusion", ["agg", "rrf", "combmnz"])
+def test_ranks_have_no_weights(three, queries, doubles, fusion):
+    ranking = Federation(doubles.HUB, three, fusion=fusion).search(queries, explain=True)
+    assert (ranking.weights, ranking.common, ranking.hits(0)[0].weights) == ({}, None, {})
+
+
+def test_nothing_is_explained_unless_asked(three, queries, doubles):
+    hit = Federation(doubles.HUB, three).search(queries).hits(0)[0]
+    assert (hit.similarities, hit.weights, hit.common) == ({}, {}, None)
+
+
 def test_absent_hits_have_no_similarities(three, queries, doubles):
     ranking = Federation(doubles.HUB, three).search(queries, k=100, explain=True)
     assert np.isnan(ranking.similarities[:, :, 75:]).all()
@@ -83,6 +114,7 @@ def test_blocks_are_explained_as_the_whole(three, queries, doubles, monkeypatch)
     blocks = federation.search(queries, explain=True)
     np.testing.assert_array_equal(whole.similarities, blocks.similarities)
     assert blocks.space_names == whole.space_names
+    assert blocks.weights == whole.weights != {}
 
 
 # --- budgets -------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from isthmus.cli.options import (
     Seed,
 )
 from isthmus.cli.output import Output, grid
-from isthmus.cli.tables import say_number
+from isthmus.cli.tables import say_number, why_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -79,6 +79,10 @@ def search(
         run = out is not None and out.suffix in {".trec", ".run"}
         for note in search_notes(opened, queries, ranking, lists_once=run):
             output.warn(note)
+        if run and explain:
+            output.warn(
+                "a TREC run has no room for what --explain gives: write .jsonl or .csv to keep it"
+            )
     result = {
         "path": out,
         "queries": len(ranking),
@@ -99,7 +103,8 @@ def search(
 
 def _show(ranking: Ranking, output: Output) -> None:
     """Show the answers to the first queries."""
-    output.show(*(_table(ranking, row) for row in range(min(SHOWN_QUERIES, len(ranking)))))
+    for row in range(min(SHOWN_QUERIES, len(ranking))):
+        output.show(_table(ranking, row), *why_table(ranking, row))
     if len(ranking) > SHOWN_QUERIES:
         output.say(f"{len(ranking) - SHOWN_QUERIES:,} more queries: write them with --out.")
 
@@ -121,12 +126,14 @@ def _table(ranking: Ranking, row: int) -> Table:
             say_number(hit.native_score, digits=4),
             say_number(hit.mapped_score, digits=4),
             *([] if hit.probability is None else [say_number(hit.probability, digits=4)]),
-            *(say_number(value, digits=4) for value in hit.similarities.values()),
         ]
         for hit in hits
     ]
     names = ["rank", "id", "store", "score", "native", "mapped"]
     if ranking.probabilities is not None:
         names.append("probability")
-    names += [name.rsplit("/", 1)[-1] for name in ranking.space_names]  # without its maker
-    return grid(names, rows, title=f"query {ranking.query_ids[row]}")
+    table = grid(names, rows, title=f"query {ranking.query_ids[row]}")
+    table.columns[0].no_wrap = True
+    for long in table.columns[1:3]:  # ids and names of stores are folded, numbers are not
+        long.no_wrap = False
+    return table

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from isthmus.cli.output import facts, grid
+from isthmus.cli.text import printable
 from isthmus.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from isthmus.bridge import Bridge
     from isthmus.evaluate import Report, Value
     from isthmus.link import Iteration
+    from isthmus.rankings import Hit, Ranking
     from isthmus.workflows import FoundLinks
 
 __all__ = [
@@ -26,11 +29,15 @@ __all__ = [
     "report_table",
     "say_number",
     "say_value",
+    "why_table",
 ]
 
 
 LAST = 5
 """Iterations that are shown."""
+
+SPACES_ABREAST, HEAD_WIDTH = 6, 9
+"""Columns of similarities in one table, and the width of their heads: 80 columns hold them."""
 
 
 def say_value(value: Value | None) -> str:
@@ -180,3 +187,48 @@ def _family(name: str) -> str | None:
 def _place(name: str) -> tuple[int, str]:
     order = (None, "preservation", "retrieval", "hubness", "consistency", "reconstruction")
     return order.index(_family(name)), name
+
+
+def why_table(ranking: Ranking, row: int) -> list[Table]:
+    """Make tables of what made the scores of one query: similarities and, first, their weights.
+
+    None where nothing was explained, or found. Each holds a few spaces, so that 80 columns suffice.
+    """
+    from isthmus.rankings import COMMON
+
+    hits = ranking.hits(row)
+    if ranking.similarities is None or not hits:
+        return []
+    names = [*ranking.space_names, *([] if ranking.common is None else [COMMON])]
+    tables = []
+    for start in range(0, len(names), SPACES_ABREAST):
+        shown = names[start : start + SPACES_ABREAST]
+        rows = [*_weight_rows(hits, shown), *([str(hit.rank), *_why(hit, shown)] for hit in hits)]
+        heads = [_narrow(name) for name in shown]
+        tables.append(grid(["rank", *heads], rows, title="similarities"))
+    return tables
+
+
+def _weight_rows(hits: Sequence[Hit], names: Sequence[str]) -> list[list[str]]:
+    """Return what each similarity counts; for which stores, where that differs."""
+    stores: dict[tuple[str, ...], list[str]] = {}
+    for hit in hits:
+        if hit.weights:
+            values = tuple(say_number(hit.weights.get(name, 0.0)) for name in names)
+            if hit.store not in stores.setdefault(values, []):
+                stores[values].append(hit.store)
+    if len(stores) == 1:
+        return [["weight", *next(iter(stores))]]
+    return [[f"weight in {', '.join(held)}", *values] for values, held in stores.items()]
+
+
+def _why(hit: Hit, names: Sequence[str]) -> list[str]:
+    from isthmus.rankings import COMMON
+
+    values = {**hit.similarities, **({} if hit.common is None else {COMMON: hit.common})}
+    return [say_number(values[name], digits=4) for name in names]
+
+
+def _narrow(name: str) -> str:
+    """Return the name of a model without its maker, on lines that are not too wide."""
+    return "\n".join(textwrap.wrap(printable(name.rsplit("/", 1)[-1]), HEAD_WIDTH))

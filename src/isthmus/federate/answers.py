@@ -10,7 +10,7 @@ import numpy as np
 from isthmus._types import FloatArray, IdArray
 from isthmus.federate.candidates import Candidates
 from isthmus.federate.merging import keep_best, merged_places, order
-from isthmus.rankings import Ranking
+from isthmus.rankings import COMMON, Ranking
 
 if TYPE_CHECKING:
     from isthmus.spaces import Space
@@ -28,6 +28,7 @@ def make_ranking(
     names: IdArray,
     fingerprints: IdArray,
     spaces: Sequence[Space],
+    shares: FloatArray | None = None,
     probabilities: FloatArray | None = None,
     min_probability: float | None = None,
 ) -> Ranking:
@@ -46,6 +47,8 @@ def make_ranking(
         Of the sources, and of the spaces that they hold.
     spaces : sequence of Space
         The hub's first.
+    shares : FloatArray of shape (n_spaces, n_spaces + 1), optional
+        What each similarity counts, see `Fusion.shares`; kept where similarities are explained.
     probabilities : FloatArray of shape (m, w), optional
         That each candidate is relevant, shown beside its score.
     min_probability : float, optional
@@ -69,6 +72,9 @@ def make_ranking(
     if candidates.explained is not None:
         more["similarities"] = np.where(absent, nothing, candidates.explained[:, rows, best])
         more["space_names"] = _space_names(spaces)
+        more["weights"] = {} if shares is None else _weights(spaces, shares)
+        if candidates.common is not None:
+            more["common"] = np.where(absent, nothing, candidates.common[rows, best])
     if candidates.skipped is not None:
         more |= {"skipped": candidates.skipped, "source_names": tuple(names.tolist())}
     return Ranking(
@@ -82,6 +88,17 @@ def make_ranking(
         outages=candidates.outages,
         **more,
     )
+
+
+def _weights(spaces: Sequence[Space], shares: FloatArray) -> dict[str, dict[str, float]]:
+    """Return the shares by name, for the documents of each space by its fingerprint."""
+    names = _space_names(spaces)
+    if shares[:, -1].any():
+        names += (COMMON,)
+    return {
+        space.fingerprint: dict(zip(names, row, strict=False))
+        for space, row in zip(spaces, shares.tolist(), strict=True)
+    }
 
 
 def _space_names(spaces: Sequence[Space]) -> tuple[str, ...]:

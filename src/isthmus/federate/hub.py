@@ -191,7 +191,7 @@ class Federation:
             mapped ones. For comparisons "with both encoders", and needed where ``agg``, ``rrf`` or
             ``combmnz`` run without a bridge to a store.
         explain : bool, default False
-            Whether to keep the similarity of every hit in every space (`Ranking.similarities`).
+            Whether to keep what made the scores: `Ranking.similarities`, ``common``, ``weights``.
         min_probability : float in [0, 1], optional
             Leaves out hits that are less likely to be relevant, the same in every store; for a
             federation with a calibration. Rows may then hold fewer than k.
@@ -259,7 +259,8 @@ class Federation:
         likely to be relevant than ``min_probability`` are left out.
         """
         check_min_probability(min_probability, self.calibration)
-        scores = self.method.score(candidates)
+        method = self.method.settled(common=candidates.common is not None)
+        scores = method.score(candidates)
         probabilities = None
         if self.calibration is not None:
             probabilities = self.calibration.probability(scores, candidates.source)
@@ -272,6 +273,7 @@ class Federation:
             names=self._pool.names,
             fingerprints=self._pool.fingerprints,
             spaces=self.spaces,
+            shares=method.shares(len(self.spokes)),
             probabilities=probabilities,
             min_probability=min_probability,
         )

@@ -46,7 +46,8 @@ def search(
     depth : int, optional
         Candidates from each store; default: that of the federation, see `Federation`.
     explain : bool, default False
-        Whether to keep the similarity of every hit in every space.
+        Whether to keep what made the scores: the similarity of every hit in every space, that in
+        the common space where it counts, and the weights.
     min_probability : float in [0, 1], optional
         Leaves out hits that are less likely to be relevant; for a federation with a calibration.
     track : Track, default silent

@@ -18,6 +18,7 @@ from isthmus.errors import (
 from isthmus.federate import Federation, Source
 from isthmus.federate.config import read
 from isthmus.federate.fusion import Cca, Score
+from isthmus.rankings import Ranking
 from isthmus.spaces import Space
 from isthmus.stores import open_store
 from isthmus.workflows.search import search_notes
@@ -265,3 +266,32 @@ def test_candidates_along_other_directions_are_refused(made):
             method.score(candidates)
     with pytest.raises(ParameterError, match="compared in every space"):
         Score().score(candidates)
+
+
+@pytest.mark.parametrize("fusion", ["cca", "score"])
+def test_the_common_space_is_explained(made, fusion):
+    queries = made[0][0].select(np.arange(40))
+    sources = sources_of(made, name=f"why-{fusion}")
+    if fusion == "score":
+        pairs = [Pairs.from_ids(made[0][place], made[0][0]) for place in (1, 2)]
+        back = [None, *(Bridge.fit(one, method="procrustes") for one in pairs)]
+        sources = [replace(one, to_hub=to) for one, to in zip(sources, back, strict=True)]
+    with Federation(HUB, sources, fusion=fusion) as federation:
+        plain = federation.search(queries, k=5)
+        if fusion == "cca":  # has no bridges back to compare in every space with
+            candidates = replace(
+                federation.candidates(queries, depth=5), explained=np.zeros((3, 40, 15))
+            )
+            ranking = federation.rank(candidates, queries.ids, k=5)
+        else:
+            ranking = federation.search(queries, k=5, explain=True)
+    assert plain.common is None
+    np.testing.assert_array_equal(plain.scores, ranking.scores)
+    for _, hits in ranking:
+        for hit in hits:
+            values = {**hit.similarities, "common": hit.common}
+            assert hit.weights["common"] == (1 if fusion == "cca" else 0.2)
+            score = sum(share * values[name] for name, share in hit.weights.items())
+            assert score == pytest.approx(hit.score, abs=1e-6)
+    both = Ranking.concatenate([ranking, ranking])
+    np.testing.assert_array_equal(both.common[40:], ranking.common)

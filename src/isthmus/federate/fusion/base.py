@@ -51,6 +51,22 @@ class Fusion(ABC):
         del common
         return self
 
+    def shares(self, n_spaces: int) -> FloatArray | None:
+        """Return what each similarity counts in the score; None where it is no weighted sum.
+
+        Parameters
+        ----------
+        n_spaces : int
+
+        Returns
+        -------
+        FloatArray of shape (n_spaces, n_spaces + 1), or None
+            A row for the candidates of each space: the share of the similarity in every space, and
+            last that in the common space.
+        """
+        del n_spaces
+        return None
+
     @abstractmethod
     def score(self, candidates: Candidates) -> FloatArray:
         """Return the canonical scores (m, w) float32, higher is better, NaN for no candidate.

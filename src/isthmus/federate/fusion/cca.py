@@ -17,6 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from isthmus._types import FloatArray
 from isthmus._validate import check_whole
 from isthmus.errors import ParameterError
@@ -65,6 +67,12 @@ class Cca(Fusion):
         """Ask for none of the stores' spaces."""
         del n_spaces
         return ()
+
+    def shares(self, n_spaces: int) -> FloatArray:
+        """Count the similarity in the common space only."""
+        shares = np.zeros((n_spaces, n_spaces + 1))
+        shares[:, -1] = 1.0
+        return shares
 
     def score(self, candidates: Candidates) -> FloatArray:
         """Return the similarities in the common space.

@@ -16,6 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from isthmus._types import FloatArray
 from isthmus.errors import ParameterError
 from isthmus.federate.candidates import Candidates
@@ -65,6 +67,12 @@ class OneDirectional(Fusion):
                 do="choose a place in Federation.spaces",
             )
         return (self.space,)
+
+    def shares(self, n_spaces: int) -> FloatArray:
+        """Count the similarity in the one space only."""
+        shares = np.zeros((n_spaces, n_spaces + 1))
+        shares[:, self.space] = 1.0
+        return shares
 
     def score(self, candidates: Candidates) -> FloatArray:
         """Return the similarities of the one space.

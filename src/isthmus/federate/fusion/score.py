@@ -120,6 +120,16 @@ class Score(Fusion):
             )
         return tuple(range(n_spaces))
 
+    def shares(self, n_spaces: int) -> FloatArray:
+        """Return what each similarity counts; see `Fusion.shares`."""
+        weights = self.weights or (1.0,) * n_spaces
+        native = self.weight
+        if self.weights is None and native is None:
+            native = 1 / n_spaces
+        common = self.common or 0.0
+        there = np.full((n_spaces, 1), common)
+        return np.hstack([(1 - common) * _shares(weights, native), there])
+
     def score(self, candidates: Candidates) -> FloatArray:
         """Return the weighted sum; only the native similarity where there is one space.
 
@@ -155,20 +165,26 @@ def _in_spaces(
     candidates: Candidates, weights: tuple[float, ...], native: float | None
 ) -> FloatArray:
     """Return the sum over the spaces, with a share of its own for the native one where given."""
-    shares = np.asarray(weights, dtype=np.float64)
-    shares = np.tile(shares / shares.sum(), (len(shares), 1))  # one row per native space
-    if native is not None:
-        np.fill_diagonal(shares, 0.0)
-        others = shares.sum(axis=1, keepdims=True)
-        # a space that alone counts is its own candidates' only evidence
-        shares *= np.divide(1 - native, others, out=np.zeros_like(others), where=others > 0)
-        np.fill_diagonal(shares, np.where(others[:, 0] > 0, native, 1.0))
+    shares = _shares(weights, native)
     scores = np.zeros(candidates.ids.shape, dtype=np.float32)
     for space, similarities in enumerate(candidates.similarities):
         share = shares[candidates.space, space].astype(np.float32)
         counted = share > 0  # what does not count may be unknown
         scores[:, counted] += share[counted] * similarities[:, counted]
     return np.where(candidates.found, scores, np.float32("nan"))
+
+
+def _shares(weights: tuple[float, ...], native: float | None) -> FloatArray:
+    """Return the share of every space, one row per native space."""
+    shares = np.asarray(weights, dtype=np.float64)
+    shares = np.tile(shares / shares.sum(), (len(shares), 1))
+    if native is not None:
+        np.fill_diagonal(shares, 0.0)
+        others = shares.sum(axis=1, keepdims=True)
+        # a space that alone counts is its own candidates' only evidence
+        shares *= np.divide(1 - native, others, out=np.zeros_like(others), where=others > 0)
+        np.fill_diagonal(shares, np.where(others[:, 0] > 0, native, 1.0))
+    return shares
 
 
 def _as_weights(weights: Iterable[float]) -> tuple[float, ...]:
