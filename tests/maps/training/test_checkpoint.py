@@ -279,6 +279,12 @@ def test_a_folder_in_its_place(stopped, pairs):
     assert refused(stopped, pairs)
 
 
+def test_a_pipe_in_its_place_is_not_waited_for(stopped, pairs):
+    stopped[1].unlink()
+    os.mkfifo(stopped[1])
+    assert refused(stopped, pairs) == "something that is not a regular file"
+
+
 @pytest.mark.parametrize("kind", ["weight", "best", "first_moment", "second_moment"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_numbers_that_are_not_finite(stopped, pairs, kind, value):
@@ -342,6 +348,7 @@ def test_numbers_that_are_no_object(stopped, pairs, text):
         ("step", float("inf")),
         ("step", float("nan")),
         ("step", [5]),
+        ("step", 10**30),
         ("best_step", -1),
         ("best_step", 10**6),
         ("since", -1),
@@ -354,6 +361,8 @@ def test_numbers_that_are_no_object(stopped, pairs, text):
         ("looks", [["a", "b"]]),
         ("looks", [[1, 2, 3]]),
         ("looks", {"a": 1}),
+        ("looks", [[10**30, 1]]),
+        ("looks", [[0, float("nan")]]),
     ],
     ids=str,
 )

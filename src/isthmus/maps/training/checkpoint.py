@@ -120,12 +120,14 @@ class Checkpoint:
         Raises
         ------
         CorruptFileError
-            Not a checkpoint, or arrays of other shapes than ``shapes``.
+            Not a regular file, not a checkpoint, or arrays of other shapes than ``shapes``.
         """
         from safetensors import SafetensorError, safe_open
 
         if not self.path.exists():
             return {}, {}
+        if not self.path.is_file():  # a pipe would be waited for without end
+            raise self.corrupt("something that is not a regular file")
         try:
             with safe_open(self.path, framework="numpy") as file:
                 metadata = file.metadata() or {}

@@ -364,8 +364,10 @@ class _Run:
             self.looks = [(int(step), float(score)) for step, score in numbers["looks"]]
         except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise checkpoint.corrupt(f"{type(error).__name__}: {error}") from error
-        if not (0 <= self.best_step <= self.step and self.since >= 0):
+        if not (0 <= self.best_step <= self.step <= self.schedule.steps and self.since >= 0):
             raise checkpoint.corrupt(f"step {self.step}, of which {self.best_step} is the best")
+        if not all(0 <= step <= self.step and math.isfinite(score) for step, score in self.looks):
+            raise checkpoint.corrupt("looks after other steps than were taken")
         self.best = [self._tensor(arrays[f"best.{place}"]) for place in range(len(self.best))]
         for place, each in enumerate(self.parameters):
             each.data = self._tensor(arrays[f"weight.{place}"])
