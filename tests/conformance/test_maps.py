@@ -358,6 +358,33 @@ def test_rows_that_differ_only_beyond_float32(row):
             row.make().fit(X.astype(np.float64) * 1e-200, Y)
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_vectors_of_a_scale_that_float32_cannot_learn_from(row, scale):
+    X, Y = planted(20, 4, 5)
+    if not row.learns:
+        row.make().fit(X * np.float32(scale), Y * np.float32(scale))
+        return
+    error, text = InvalidVectorsError, "numbers up to 1e.15 in {}; .* Do: scale the vectors down"
+    if scale < 1:
+        error, text = DegenerateVectorsError, "rows of {} that differ by at least 1e-15"
+    with pytest.raises(error, match=text.format("X")):
+        row.make().fit(X * np.float32(scale), Y)
+    with pytest.raises(error, match=text.format("Y")):
+        row.make().fit(X, Y * np.float32(scale))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-100, 1e100, 1e200, 1e308])
+def test_the_scale_of_extreme_weights_does_not_matter(row, scale):
+    X, Y = planted(40, 6, 5)
+    weight = np.linspace(0.5, 1, 40)
+
+    extreme = row.make().fit(X, Y, sample_weight=weight * scale)
+    plain = row.make().fit(X, Y, sample_weight=weight)
+
+    for one, other in zip(both(extreme, X, Y), both(plain, X, Y), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)
+
+
 @pytest.mark.parametrize(
     ("weight", "error", "text"),
     [

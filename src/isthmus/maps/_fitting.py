@@ -9,9 +9,15 @@ import numpy.typing as npt
 
 from isthmus._types import FloatArray
 from isthmus._validate import as_matrix, check_pairs, check_spread, check_weight
-from isthmus.errors import TooFewPairsError
+from isthmus.errors import DegenerateVectorsError, InvalidVectorsError, TooFewPairsError
 
 __all__ = ["PairedRows", "check_fit"]
+
+LARGEST, LEAST_SPREAD = 1e15, 1e-15
+"""So that sums of squares, and a quotient of both sides, stay within float32."""
+WEIGHTS_AS_THEY_ARE = 1e-30, 1e30
+"""Largest weights that are taken as they are: a weight of k is the row k times. Beyond, squares of
+weighted sums would leave float64, so the largest becomes one."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +44,11 @@ def check_fit(
     Raises
     ------
     DimensionError, EmptyInputError, InvalidVectorsError
-        Not a matrix, no rows, NaN or infinity.
+        Not a matrix, no rows, NaN or infinity, numbers over 1e15.
     CountMismatchError, TooFewPairsError
         Different counts; fewer than ``minimum`` pairs of a weight over zero.
     DegenerateVectorsError
-        A side whose rows are all equal.
+        A side whose rows are all equal, or differ by less than 1e-15.
     """
     source, target = as_matrix(X, name="X"), as_matrix(Y, name="Y")
     check_pairs(source, target, minimum=minimum)
@@ -58,5 +64,27 @@ def check_fit(
         source, target, weight = source[kept], target[kept], weight[kept]
     for side, name in ((source, "X"), (target, "Y")):
         # what differs only beyond float32 does not differ for `transform`
-        check_spread(side.astype(np.float32, copy=False), name=name)
+        _check_scale(side.astype(np.float32, copy=False), name=name)
+    if weight is not None:
+        least, most = WEIGHTS_AS_THEY_ARE
+        weight = weight if least <= weight.max() <= most else weight / weight.max()
     return PairedRows(source, target, weight)
+
+
+def _check_scale(rows: FloatArray, *, name: str) -> None:
+    """Refuse rows that are all equal, and numbers of which a fit would leave float32."""
+    largest = max(float(rows.max()), -float(rows.min()))
+    if largest > LARGEST:
+        raise InvalidVectorsError(
+            expected=f"numbers up to {LARGEST:g} in {name}",
+            got=f"{largest:.1e}",
+            do="scale the vectors down",
+        )
+    check_spread(rows, name=name)
+    spread = float(np.ptp(rows, axis=0).max())
+    if spread < LEAST_SPREAD:
+        raise DegenerateVectorsError(
+            expected=f"rows of {name} that differ by at least {LEAST_SPREAD:g}",
+            got=f"{spread:.1e}",
+            do="scale the vectors up",
+        )
