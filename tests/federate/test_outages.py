@@ -116,7 +116,7 @@ def test_a_slow_store_is_left_behind_and_not_asked_until_it_ends(world, queries,
     assert_only_a(world, ranking)
     (outage,) = ranking.outages
     assert (outage.kind, outage.attempts) == ("timeout", 1)
-    assert outage.reason.startswith("no answer in 0.0")
+    assert outage.reason.startswith("no answer in 0.")
     assert all(
         thread.daemon
         for thread in threading.enumerate()

@@ -279,7 +279,12 @@ RequireAll = Annotated[
     ),
 ]
 Explain = Annotated[
-    bool, typer.Option("--explain", help="Also give the similarity of every hit in every space.")
+    bool,
+    typer.Option(
+        "--explain",
+        help="Also give the similarity of every hit in every space and in the common one, and the "
+        "weights that make the score.",
+    ),
 ]
 MinProbability = Annotated[
     float | None,
