@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 BLOCK_ROWS = 65_536
+LARGEST_NUMBER = float(np.finfo(np.float64).max)
 
 
 def as_matrix(values: npt.ArrayLike, *, name: str, dim: int | None = None) -> FloatArray:
@@ -189,7 +190,8 @@ def check_positive(value: float, *, name: str, maximum: float | None = None) -> 
     """Refuse a parameter that is not over zero, or over its maximum."""
     bound = "over 0" if maximum is None else f"over 0 and at most {maximum:g}"
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not (number and np.isfinite(value) and value > 0 and (maximum is None or value <= maximum)):
+    # a comparison, and not isfinite, which takes no whole number beyond 64 bits
+    if not (number and 0 < value <= (LARGEST_NUMBER if maximum is None else maximum)):
         raise ParameterError(
             expected=f"{name} {bound}",
             got=f"{value!r}"[:100],
@@ -216,8 +218,8 @@ def check_share(value: float, *, name: str) -> None:
         )
 
 
-def check_whole(value: int, *, name: str, minimum: int = 1) -> None:
-    """Refuse a parameter that is not a whole number of at least the minimum.
+def check_whole(value: int, *, name: str, minimum: int = 1, maximum: int | None = None) -> None:
+    """Refuse a parameter that is not a whole number from the minimum to the maximum.
 
     Raises
     ------
@@ -229,4 +231,10 @@ def check_whole(value: int, *, name: str, minimum: int = 1) -> None:
             expected=f"{name} as a whole number of at least {minimum}",
             got=f"{value!r}"[:100],
             do=f"give {name} {minimum} or more",
+        )
+    if maximum is not None and value > maximum:
+        raise ParameterError(
+            expected=f"{name} as a whole number of at most {maximum}",
+            got=f"{value!r}"[:100],
+            do=f"give {name} {maximum} or less",
         )

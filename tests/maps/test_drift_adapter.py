@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from isthmus._linalg import normalise
-from isthmus.errors import DimensionError, MissingExtraError, ParameterError, UnknownNameError
+from isthmus.errors import (
+    DimensionError,
+    MalformedArtifactError,
+    MissingExtraError,
+    ParameterError,
+    UnknownNameError,
+)
 from isthmus.maps import DriftAdapter, Procrustes
 
 FORMS = ("residual_mlp", "orthogonal", "low_rank")
@@ -206,3 +212,11 @@ def test_scaling_is_fitted_on_rows_of_length_one_where_they_are_used_so():
 def test_the_closed_form_is_not_costly():
     assert [DriftAdapter(form=form).costly for form in FORMS] == [True, False, True]
     assert DriftAdapter.sees_collection
+
+
+@pytest.mark.parametrize("params", [{"form": "orthogonal"}, {"form": "low_rank"}, {"hidden": 99}])
+def test_parameters_that_the_arrays_do_not_have_are_refused(params):
+    fitted = DriftAdapter(hidden=12, epochs=1).fit(*drifted(60))
+    params = {**fitted.recorded_params(), **params}
+    with pytest.raises(MalformedArtifactError, match="sizes that its parameters give"):
+        DriftAdapter.from_state(params, fitted.get_state(), dim_source=10, dim_target=10)

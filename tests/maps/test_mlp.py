@@ -274,8 +274,15 @@ def test_a_collection_that_does_not_fit():
         ({"learning_rate": "fast"}, ParameterError, "learning_rate over 0 .* got 'fast'"),
         ({"held_out": 0.0}, ParameterError, "held_out over 0"),
         ({"objective": ["mse"]}, UnknownNameError, "objective"),
-        ({"weight_decay": -1.0}, ParameterError, "weight_decay of at least 0; got -1.0"),
+        ({"weight_decay": -1.0}, ParameterError, "weight_decay of at least 0 .*; got -1.0"),
         ({"weight_decay": np.nan}, ParameterError, "weight_decay of at least 0"),
+        ({"weight_decay": "x"}, ParameterError, "weight_decay of at least 0 .*; got 'x'"),
+        ({"weight_decay": None}, ParameterError, "weight_decay of at least 0 .*; got None"),
+        ({"weight_decay": 10**400}, ParameterError, "weight_decay .* at most 1e.06; got 1000"),
+        ({"learning_rate": 10**400}, ParameterError, "learning_rate over 0 .*; got 1000"),
+        ({"epochs": 10**19}, ParameterError, "epochs as a whole number of at most 1000000000"),
+        ({"least_steps": 10**19}, ParameterError, "least_steps as a whole number of at most 1000"),
+        ({"width": 10**7}, ParameterError, "width as a whole number of at most 1048576; got 1000"),
         ({"held_out": 1.5}, ParameterError, "held_out from 0 to 1; got 1.5"),
         ({"held_out": np.nan}, ParameterError, "held_out from 0 to 1"),
         ({"seed": -1}, ParameterError, "seed as a whole number of at least 0; got -1"),
@@ -361,9 +368,37 @@ def test_the_width_that_was_taken_is_recorded():
     assert choose_width(768, 2_500_000, "cpu:0") == choose_width(768, 2_500_000, "cpu") == 1536
 
 
-def test_a_state_that_no_training_leaves_is_refused():
-    X, Y = planted(60)
-    fitted = MLP(**SMALL).fit(X, Y)
-    state = {**fitted.get_state(), "stopped": np.asarray(5)}
-    with pytest.raises(MalformedArtifactError, match=r"mlp\.stopped from 0 to 2; got 5"):
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("stopped", 5, r"mlp\.stopped from 0 to 2; got 5"),
+        ("unit", 7, r"mlp\.unit as 0 or 1; got 7"),
+        ("unit", -1, r"mlp\.unit as 0 or 1; got -1"),
+        ("unit", 0.5, r"mlp\.unit as 0 or 1; got 0.5"),
+        ("steps", -1, r"mlp\.steps as a count; got -1"),
+        ("steps", 1.5, r"mlp\.steps as a count; got 1.5"),
+    ],
+)
+def test_a_state_that_no_training_leaves_is_refused(name, value, text):
+    fitted = MLP(**SMALL).fit(*planted(60))
+    state = {**fitted.get_state(), name: np.asarray(value)}
+    with pytest.raises(MalformedArtifactError, match=text):
         MLP.from_state(fitted.recorded_params(), state, dim_source=8, dim_target=10)
+
+
+@pytest.mark.parametrize(
+    ("params", "text"),
+    [
+        ({"depth": "x"}, "parameters that mlp takes; got .*depth as a whole number"),
+        ({"objective": "x"}, "parameters that mlp takes; got .*objective among"),
+        ({"width": 99}, "sizes that its parameters give; .* shape \\(8, 8\\)"),
+        ({"depth": 3}, "sizes that its parameters give"),
+        ({"depth": 1}, "sizes that its parameters give"),
+    ],
+    ids=str,
+)
+def test_parameters_that_the_arrays_do_not_have_are_refused(params, text):
+    fitted = MLP(**SMALL).fit(*planted(60))
+    params = {**fitted.recorded_params(), **params}
+    with pytest.raises(MalformedArtifactError, match=text):
+        MLP.from_state(params, fitted.get_state(), dim_source=8, dim_target=10)

@@ -26,6 +26,8 @@ LEAST_PAIRS = 10
 """A round number: with fewer a closed form is as good."""
 LARGEST_RATE = 1e6
 """So that no step is infinite in float32."""
+MOST_STEPS = 10**9
+"""Years of training: whoever gives more has made a slip."""
 OUTCOMES: tuple[Outcome, ...] = ("out_of_steps", "no_more_gain", "too_few_pairs")
 """In the order of the numbers in ``stopped_``."""
 
@@ -143,6 +145,10 @@ class Learned(Map):
     def _network(self) -> Network:
         """Return the network of these arrays."""
 
+    @abstractmethod
+    def _agrees(self) -> bool:
+        """Say whether the arrays have the sizes that the parameters give."""
+
     def _keep_looks(self, trained: Trained) -> None:
         """Take the held-out curve, where the map has a place for it."""
 
@@ -151,16 +157,21 @@ class Learned(Map):
         return {"map": self.name, **Stateful.recorded_params(self)}
 
     def _check_params(self) -> None:
-        for name in ("epochs", "batch", "patience"):
+        check_whole(self.epochs, name="epochs", maximum=MOST_STEPS)
+        for name in ("batch", "patience"):
             check_whole(getattr(self, name), name=name)
         check_whole(self.seed, name="seed", minimum=0)
         if self.metric not in get_args(Metric):
             raise UnknownNameError.of("metric", str(self.metric), get_args(Metric))
         if self.learning_rate is not None:
             check_positive(self.learning_rate, name="learning_rate", maximum=LARGEST_RATE)
-        if not 0 <= self.weight_decay < np.inf:
+        decay = self.weight_decay
+        number = isinstance(decay, int | float | np.number) and not isinstance(decay, bool)
+        if not (number and 0 <= decay <= LARGEST_RATE):
             raise ParameterError(
-                expected="weight_decay of at least 0", got=f"{self.weight_decay}", do="change it"
+                expected=f"weight_decay of at least 0 and at most {LARGEST_RATE:g}",
+                got=f"{decay!r}"[:100],
+                do="give such a number; 0 is none",
             )
         check_share(self.held_out, name="held_out")
 
@@ -172,10 +183,28 @@ class Learned(Map):
         axes: Mapping[str, int],
     ) -> Self:
         fitted = super()._restore(params, state, axes)
-        if fitted.stopped_ not in range(len(OUTCOMES)):
-            raise MalformedArtifactError(
-                expected=f"{cls.name}.stopped from 0 to {len(OUTCOMES) - 1}",
-                got=str(fitted.stopped_),
-                do="use the version of Isthmus that wrote it",
+        last = len(OUTCOMES) - 1
+        for name, number, text, good in (
+            ("stopped", fitted.stopped_, f"from 0 to {last}", fitted.stopped_ in range(last + 1)),
+            ("unit", fitted.unit_, "as 0 or 1", fitted.unit_ in (0, 1)),
+            ("steps", fitted.steps_, "as a count", fitted.steps_ >= 0 and not fitted.steps_ % 1),
+        ):
+            if not good:
+                raise _malformed(f"{cls.name}.{name} {text}", str(number))
+        try:
+            fitted._check_params()  # noqa: SLF001 - its own class
+        except (ParameterError, UnknownNameError) as error:
+            raise _malformed(f"parameters that {cls.name} takes", f"{error}"[:200]) from error
+        if not fitted._agrees():  # noqa: SLF001 - its own class
+            shape = state["weight_first"].shape
+            raise _malformed(
+                f"arrays of {cls.name} with the sizes that its parameters give",
+                f"others, among them weight_first of shape {shape}",
             )
         return fitted
+
+
+def _malformed(expected: str, got: str) -> MalformedArtifactError:
+    return MalformedArtifactError(
+        expected=expected, got=got, do="use the version of Isthmus that wrote it"
+    )

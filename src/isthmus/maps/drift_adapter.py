@@ -183,6 +183,11 @@ class DriftAdapter(Learned):
             self._activation,
         )
 
+    def _agrees(self) -> bool:
+        rank = min(self.rank, *self.skip_.shape)
+        widths = {"residual_mlp": self.hidden, "orthogonal": 0, "low_rank": rank}
+        return bool(self.weight_first_.shape[1] == widths[self.form])
+
     @property
     def _activation(self) -> str:
         return "gelu" if self.form == "residual_mlp" else "identity"
@@ -235,7 +240,7 @@ class DriftAdapter(Learned):
         if self.form not in get_args(Form):
             raise UnknownNameError.of("form", str(self.form), get_args(Form))
         for name in ("hidden", "rank"):
-            check_whole(getattr(self, name), name=name)
+            check_whole(getattr(self, name), name=name, maximum=2**20)  # more is a slip
         super()._check_params()
 
 

@@ -26,7 +26,7 @@ from isthmus._types import FloatArray, Metric
 from isthmus._validate import check_whole
 from isthmus.errors import ParameterError, UnknownNameError
 from isthmus.maps._fitting import PairedRows
-from isthmus.maps._learned import Learned
+from isthmus.maps._learned import MOST_STEPS, Learned
 from isthmus.maps.training import Fitting, Network, Schedule, find_objective
 from isthmus.maps.training.closed_form import fit_closed_form
 from isthmus.maps.training.loop import Precision, Trained
@@ -42,6 +42,8 @@ PAIRS_PER_DIMENSION = 20_000
 """With fewer pairs or no GPU: as wide as the target at this many pairs; twice at most. A choice."""
 LEAST_WIDTH = 128
 """A round number."""
+LARGEST_WIDTH = 2**20
+"""Far beyond any network of this kind: whoever gives more has made a slip."""
 
 AUTO_STARTS = ("procrustes", "procrustes_ridge")
 """A choice: a third start takes half as much time again. ``ridge`` ended lower where that was
@@ -270,6 +272,12 @@ class MLP(Learned):
             self.skip_ if self.skip_.any() else None,
         )
 
+    def _agrees(self) -> bool:
+        width = self.weight_first_.shape[1]
+        if self.depth == 1:
+            return width == 0 and not len(self.weight_hidden_)
+        return width == (self.width or width) > 0 and len(self.weight_hidden_) == self.depth - 2
+
     def _keep_looks(self, trained: Trained) -> None:
         self.look_steps_ = np.array([step for step, _ in trained.looks], dtype=np.int64)
         self.look_scores_ = np.array([score for _, score in trained.looks], dtype=np.float64)
@@ -282,10 +290,10 @@ class MLP(Learned):
         ):
             if value not in known:
                 raise UnknownNameError.of(name, str(value), known)
-        for name in ("depth", "least_steps"):
-            check_whole(getattr(self, name), name=name)
+        check_whole(self.depth, name="depth")
+        check_whole(self.least_steps, name="least_steps", maximum=MOST_STEPS)
         if self.width is not None:
-            check_whole(self.width, name="width")
+            check_whole(self.width, name="width", maximum=LARGEST_WIDTH)
         super()._check_params()
         if not self.held_out and self.start != "random":
             raise ParameterError(
