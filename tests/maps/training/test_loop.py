@@ -304,7 +304,8 @@ def test_the_judge_counts_neighbours_as_numpy_does(started):
     import torch
 
     _, _, targets, (rows, wanted) = started
-    judge = Preservation.of(*(torch.from_numpy(each) for each in (rows, wanted, targets)))
+    sides = (torch.from_numpy(each) for each in (rows, wanted, targets))
+    judge = Preservation.of(*sides, offset=torch.zeros(len(targets)))
     mapped = normalise(started[0].forward(rows))
     expected = kept(run(started, replace(SCHEDULE, steps=0)), started)
     assert judge.score(torch.from_numpy(mapped)) == pytest.approx(expected, abs=1e-9)

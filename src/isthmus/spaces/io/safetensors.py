@@ -43,6 +43,9 @@ def _read(path: Path, memory_map: bool) -> Raw:  # noqa: FBT001 - the registry's
             text = (file.metadata() or {}).get("space")
     except (SafetensorError, TypeError) as error:  # TypeError: a number type that numpy lacks
         raise corrupt(path, expected="whole tensors that numpy can hold", got=str(error)) from error
+    if arrays["vectors"].dtype.kind not in "fiu":  # other libraries may teach numpy bfloat16
+        got = f"vectors of {arrays['vectors'].dtype}"
+        raise corrupt(path, expected="whole tensors that numpy can hold", got=got)
     return Raw(
         ids=_decode(arrays["ids"], arrays["id_ends"], path),
         vectors=arrays["vectors"],
