@@ -26,7 +26,7 @@ from isthmus.errors import ParameterError
 from isthmus.link.aligned import RowPairs, SingleShot, check_rows, mutual_argmax
 from isthmus.link.mlp import one_torch_thread
 from isthmus.link.problem import LinkProblem
-from isthmus.maps.training.devices import check_device
+from isthmus.maps.training.devices import find_device
 
 __all__ = ["AO"]
 
@@ -106,7 +106,7 @@ class AO(SingleShot):
             A device that torch does not have.
         """
         torch = require("torch", extra="torch")
-        device = check_device(torch, self.device)
+        device = find_device(self.device)
         source_anchors, start = self._first_anchors(problem, np.random.default_rng(seed))
         with one_torch_thread(torch):
 

@@ -24,7 +24,7 @@ from isthmus._validate import check_positive, check_whole
 from isthmus.errors import ParameterError
 from isthmus.link.aligned import AlignedLinker, carry
 from isthmus.link.problem import LinkProblem
-from isthmus.maps.training.devices import check_device
+from isthmus.maps.training.devices import find_device
 
 __all__ = ["MLP", "one_torch_thread"]
 
@@ -110,7 +110,7 @@ class MLP(AlignedLinker):
             A device that torch does not have.
         """
         torch = require("torch", extra="torch")
-        device = check_device(torch, self.device)
+        device = find_device(self.device)
         start = _first_layers(X.shape[1], self.hidden, Y.shape[1], np.random.default_rng(seed))
         losses = np.empty(self.epochs)
         with one_torch_thread(torch):

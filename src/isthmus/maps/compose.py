@@ -216,11 +216,11 @@ class Compose(Map):
     @classmethod
     def from_state(
         cls,
-        params: Mapping[str, Any],  # noqa: ARG003
-        state: Mapping[str, npt.NDArray[Any]],  # noqa: ARG003
+        params: Mapping[str, Any],  # noqa: ARG003 - refused
+        state: Mapping[str, npt.NDArray[Any]],  # noqa: ARG003 - refused
         *,
-        dim_source: int,  # noqa: ARG003
-        dim_target: int,  # noqa: ARG003
+        dim_source: int,  # noqa: ARG003 - refused
+        dim_target: int,  # noqa: ARG003 - refused
     ) -> Self:
         """Refuse: the parts have parameters and widths of their own.
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 from isthmus._optional import require
 from isthmus.errors import ParameterError
 
-__all__ = ["check_device", "find_device"]
+__all__ = ["find_device"]
 
 
 def find_device(name: str) -> object:
@@ -20,16 +18,7 @@ def find_device(name: str) -> object:
     ParameterError
         A device that torch does not have here.
     """
-    return check_device(require("torch", extra="torch"), name)
-
-
-def check_device(torch: ModuleType, name: str) -> object:
-    """Return torch's device of that name, or say that there is none.
-
-    Raises
-    ------
-    ParameterError
-    """
+    torch = require("torch", extra="torch")
     try:
         device: object = torch.device(name)
         torch.zeros(1, device=device).item()  # some devices hold no numbers
