@@ -38,6 +38,8 @@ class Map(Stateful):
     centred : bool
         Whether both sides are centred before it in a bridge; a map that sees lengths and angles as
         they are says no.
+    paired : bool
+        False: the order of rows says nothing; X and Y may have other numbers of rows.
     sees_collection : bool
         Whether ``fit`` looks at ``unpaired_target``, so that it is worth handing over.
     state_shapes : mapping of str to tuple of str
@@ -48,6 +50,7 @@ class Map(Stateful):
     lands_in: ClassVar[LandsIn] = "target"
     freedom: ClassVar[int]
     centred: ClassVar[bool] = True
+    paired: ClassVar[bool] = True
     sees_collection: ClassVar[bool] = False
 
     n_features_target_: int
