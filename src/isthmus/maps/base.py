@@ -42,6 +42,8 @@ class Map(Stateful):
         False: the order of rows says nothing; X and Y may have other numbers of rows.
     sees_collection : bool
         Whether ``fit`` looks at ``unpaired_target``, so that it is worth handing over.
+    sees_unpaired : bool
+        Whether ``fit`` looks at ``unpaired_source`` and ``unpaired_target``: rows without a pair.
     state_shapes : mapping of str to tuple of str
         Learned arrays that make up the state and their axes, among them ``source`` (dim_source)
         and ``target`` (dim_target). Scalars are arrays of shape ().
@@ -52,6 +54,7 @@ class Map(Stateful):
     centred: ClassVar[bool] = True
     paired: ClassVar[bool] = True
     sees_collection: ClassVar[bool] = False
+    sees_unpaired: ClassVar[bool] = False
 
     n_features_target_: int
 
