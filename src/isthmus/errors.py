@@ -32,6 +32,7 @@ __all__ = [
     "MissingExtraError",
     "MissingFileError",
     "NotAStoreError",
+    "NotConvergedError",
     "NotFittedError",
     "OversizedArtifactError",
     "ParameterError",
@@ -226,6 +227,12 @@ class DivergedTrainingError(IsthmusError, ArithmeticError):
     """Training whose loss grew without bound."""
 
     exit_code = 33
+
+
+class NotConvergedError(IsthmusError, ArithmeticError):
+    """An iteration that stopped too far from its answer."""
+
+    exit_code = 34
 
 
 # --- files -----------------------------------------------------------------------------------

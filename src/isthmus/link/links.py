@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from isthmus._matched import MatchedRows
 from isthmus._types import FloatArray, IntArray
 from isthmus._validate import check_share
 from isthmus.errors import CountMismatchError, ParameterError
@@ -70,26 +71,6 @@ class LinkVerdict:
 
     status: Status
     reasons: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class MatchedRows:
-    """Rows of both sides that stand for the same objects.
-
-    Parameters
-    ----------
-    source_rows, target_rows : IntArray of shape (n,)
-    confidence : FloatArray of shape (n,)
-        Posterior of each link.
-    """
-
-    source_rows: IntArray
-    target_rows: IntArray
-    confidence: FloatArray
-
-    def __len__(self) -> int:
-        """Count the links."""
-        return len(self.source_rows)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -1,0 +1,27 @@
+"""Optimal transport: which rows of two clouds belong together, when all are matched at once."""
+
+from __future__ import annotations
+
+from isthmus._matched import MatchedRows
+from isthmus.transport.cost import (
+    AnchorProfile,
+    Cost,
+    SimilarityCost,
+    StoredCost,
+    anchor_cost,
+    cosine_cost,
+)
+from isthmus.transport.coupling import Coupling
+from isthmus.transport.sinkhorn import sinkhorn
+
+__all__ = [
+    "AnchorProfile",
+    "Cost",
+    "Coupling",
+    "MatchedRows",
+    "SimilarityCost",
+    "StoredCost",
+    "anchor_cost",
+    "cosine_cost",
+    "sinkhorn",
+]
