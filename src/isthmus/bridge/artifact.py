@@ -20,7 +20,6 @@ from isthmus.bridge.calibration import Calibration
 from isthmus.bridge.format import Tensors, read_tensors, tensor_record, write_tensors
 from isthmus.bridge.manifest import (
     FORMAT,
-    VERSION,
     WEIGHTS_FILE,
     Manifest,
     manifest_hash,
@@ -67,7 +66,7 @@ def describe(bridge: Bridge) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]
     }
     fields: dict[str, Any] = {
         "format": FORMAT,
-        "format_version": VERSION,
+        "format_version": 2 if _has_unpaired(bridge.provenance) else 1,
         "weights_file": WEIGHTS_FILE,
         "source": _describe_space(bridge.source),
         "target": _describe_space(bridge.target),
@@ -249,11 +248,18 @@ def _describe_verdict(verdict: Verdict) -> dict[str, Any]:
 
 def _describe_provenance(provenance: Provenance) -> dict[str, Any]:
     fields = asdict(provenance)
-    elsewhere = ("paired", "strategy", "coverage", "pair_hashes")
+    elsewhere = ["paired", "strategy", "coverage", "pair_hashes"]
+    if not _has_unpaired(provenance):
+        elsewhere += ["n_unpaired_source", "n_unpaired_target"]
     kept: dict[str, Any] = _plain(
         {name: value for name, value in fields.items() if name not in elsewhere}
     )
     return kept
+
+
+def _has_unpaired(provenance: Provenance) -> bool:
+    """Tell what needs version 2 of the format: the oldest that can hold a bridge is written."""
+    return provenance.n_unpaired_source + provenance.n_unpaired_target > 0
 
 
 def _prefixed(prefix: str, tensors: Tensors) -> dict[str, npt.NDArray[Any]]:

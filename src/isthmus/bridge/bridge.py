@@ -17,11 +17,12 @@ from isthmus._types import FloatArray
 from isthmus.bridge.calibration import Calibration
 from isthmus.bridge.carry import carry
 from isthmus.bridge.judgement import MIN_RETENTION
-from isthmus.bridge.provenance import Provenance, hash_pairs
+from isthmus.bridge.provenance import Provenance, record_rows
 from isthmus.bridge.rule import Purpose
 from isthmus.bridge.scope import Scope, ScopeReport
 from isthmus.bridge.verdict import Verdict
 from isthmus.errors import (
+    EmptyInputError,
     SpaceMismatchError,
     UnsupportedOperationError,
     VerdictError,
@@ -79,8 +80,10 @@ class Bridge:
     @classmethod
     def fit(
         cls,
-        pairs: Pairs,
+        pairs: Pairs | None,
         *,
+        unpaired_source: VectorSet | None = None,
+        unpaired_target: VectorSet | None = None,
         method: str = "auto",
         purpose: Purpose = "search",
         min_retention: float = MIN_RETENTION,
@@ -94,7 +97,12 @@ class Bridge:
 
         Parameters
         ----------
-        pairs : Pairs
+        pairs : Pairs or None
+            None, with both unpaired sets, for maps that do not learn from pairs; with pairs these
+            maps are measured, and not fitted.
+        unpaired_source, unpaired_target : VectorSet, optional
+            More rows of both spaces, for the maps that look at them. What stands in a pair is left
+            out; of more than 20,000 rows on a side that many are drawn.
         method : str, default "auto"
             A name of `isthmus.maps.names`, or ``auto``: the most constrained map within noise of
             the best.
@@ -123,15 +131,22 @@ class Bridge:
         Raises
         ------
         TooFewPairsError, DegenerateVectorsError, SpaceMismatchError, UnknownNameError
+        EmptyInputError
+            No pairs for a map that learns from them, or an unpaired set of nothing but paired rows.
         ParameterError
             A parameter that the map does not have, or parameters without a name of a map.
         MissingExtraError, DivergedTrainingError
             From the training of learned maps.
         """
         from isthmus.bridge.fitting import fit_parts
+        from isthmus.bridge.unpaired import Unpaired
 
+        unpaired = Unpaired.draw(unpaired_source, unpaired_target, pairs, seed=seed)
+        source, target = _spaces(pairs, unpaired_source, unpaired_target)
         parts = fit_parts(
+            (source, target),
             pairs,
+            unpaired,
             method=method,
             purpose=purpose,
             min_retention=min_retention,
@@ -141,8 +156,8 @@ class Bridge:
             track=track,
         )
         return cls(
-            source=replace(pairs.source_space, bridged_from=""),
-            target=replace(pairs.target_space, bridged_from=""),
+            source=replace(source, bridged_from=""),
+            target=replace(target, bridged_from=""),
             map=parts.map,
             report=parts.report,
             verdict=parts.verdict,
@@ -152,14 +167,11 @@ class Bridge:
                 seed=seed,
                 purpose=purpose,
                 min_retention=min_retention,
-                n_pairs=len(pairs),
-                source_kind=pairs.source_space.kind,
-                target_kind=pairs.target_space.kind,
-                weighted=pairs.weight is not None,
-                strategy=pairs.strategy,
+                source_kind=source.kind,
+                target_kind=target.kind,
                 coverage=coverage,
                 candidates=parts.candidates,
-                pair_hashes=hash_pairs(pairs.source_ids, pairs.target_ids),
+                **record_rows(parts.map.inner, pairs, unpaired, held_out=parts.report.n_queries),
             ),
         )
 
@@ -328,3 +340,23 @@ class Bridge:
         from isthmus.bridge.artifact import load
 
         return load(Path(folder))
+
+
+def _spaces(
+    pairs: Pairs | None, source: VectorSet | None, target: VectorSet | None
+) -> tuple[Space, Space]:
+    """Return the spaces that a bridge joins: those of the pairs, or of both sets.
+
+    Raises
+    ------
+    EmptyInputError
+    """
+    if pairs is not None:
+        return pairs.source_space, pairs.target_space
+    if source is None or target is None:
+        raise EmptyInputError(
+            expected="pairs, or unpaired rows on both sides",
+            got="neither",
+            do="give pairs, or both unpaired sets and a map that needs no pairs",
+        )
+    return source.space, target.space

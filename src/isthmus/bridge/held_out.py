@@ -11,10 +11,21 @@ import numpy as np
 from isthmus._progress import Track, silent
 from isthmus._types import FloatArray, IntArray
 from isthmus.bridge.carry import carry
+from isthmus.bridge.unpaired import NO_ROWS, Unpaired
 from isthmus.maps import Compose
 from isthmus.spaces import Pairs
 
-__all__ = ["MOST_FOR_FOLDS", "HeldOut", "Plan", "Split", "group_copies", "held_out", "plan_splits"]
+__all__ = [
+    "MOST_FOR_FOLDS",
+    "HeldOut",
+    "Plan",
+    "Split",
+    "fit",
+    "group_copies",
+    "held_out",
+    "plan_one_part",
+    "plan_splits",
+]
 
 FOLDS = 10
 # Above this, one held-out part says enough and ten fits cost too much.
@@ -63,11 +74,14 @@ class HeldOut:
     ----------
     mapped : FloatArray of shape (m, dim)
         In the order of ``Plan.test``.
+    fitted : Compose
+        The last map that was fitted: the only one, where one part was held out.
     target, collection : FloatArray or None
         The target side in the comparison space, where the map moves it.
     """
 
     mapped: FloatArray
+    fitted: Compose
     target: FloatArray | None = None
     collection: FloatArray | None = None
 
@@ -86,11 +100,7 @@ def plan_splits(pairs: Pairs, *, seed: int, single: bool) -> Plan:
         Hold out one part only: for maps that move the target side, where every fit makes a
         comparison space of its own.
     """
-    n, groups = len(pairs), group_copies(pairs)
-    # Shuffle the groups, then say for each pair which share of the pairs comes before its group.
-    ranks = np.random.default_rng(seed).permutation(groups.max() + 1)[groups]
-    sizes = np.bincount(ranks)
-    share = (np.cumsum(sizes) - sizes)[ranks] / n
+    n, share = len(pairs), _share_before(pairs, seed=seed)
     if not single and n <= MOST_FOR_FOLDS:
         return Plan(_folds(share, FOLDS), _folds(share, 2), np.arange(n))
     held = share < min(0.2, HELD_OUT_ROWS / n)
@@ -99,12 +109,23 @@ def plan_splits(pairs: Pairs, *, seed: int, single: bool) -> Plan:
     return Plan((Split(train, test),), (Split(half, test),), test)
 
 
+def plan_one_part(pairs: Pairs, *, most: int, seed: int) -> Plan:
+    """Hold out all pairs, or about ``most`` of them, once: for maps that pairs do not enter.
+
+    Copies are held out together.
+    """
+    held = _share_before(pairs, seed=seed) < min(most, HELD_OUT_ROWS) / len(pairs)
+    split = Split(np.flatnonzero(~held), np.flatnonzero(held))
+    return Plan((split,), (split,), split.test)
+
+
 def held_out(
     build: Callable[[], Compose],
     pairs: Pairs,
     splits: Sequence[Split],
     *,
     collection: FloatArray,
+    unpaired: Unpaired = NO_ROWS,
     track: Track[Any] = silent,
 ) -> HeldOut:
     """Fit on each split and map the rows that it holds out.
@@ -117,31 +138,53 @@ def held_out(
     splits : sequence of Split
     collection : FloatArray of shape (n, dim_target)
         Carried along by maps that move the target side; they take one split.
+    unpaired : Unpaired, optional
     track : Track, default silent
     """
     rows: list[IntArray] = []
     parts: list[FloatArray] = []
     for split in track(splits, "fitting on the other pairs", len(splits)):
-        fitted = fit(build(), pairs, split.train, collection=collection)
+        fitted = fit(build(), pairs, split.train, collection=collection, unpaired=unpaired)
         rows.append(split.test)
         parts.append(carry(fitted, pairs.source[split.test], pairs.target_space))
     order = np.argsort(np.concatenate(rows), kind="stable")
     mapped = np.concatenate(parts)[order]
     if fitted.lands_in == "target":
-        return HeldOut(mapped)
+        return HeldOut(mapped, fitted)
     target = fitted.transform_target(pairs.target[split.test])
-    return HeldOut(mapped, target[order], fitted.transform_target(collection))
+    return HeldOut(mapped, fitted, target[order], fitted.transform_target(collection))
 
 
 def fit(
-    unfitted: Compose, pairs: Pairs, rows: IntArray, *, collection: FloatArray | None = None
+    unfitted: Compose,
+    pairs: Pairs,
+    rows: IntArray,
+    *,
+    collection: FloatArray | None = None,
+    unpaired: Unpaired = NO_ROWS,
 ) -> Compose:
-    """Fit a map on some of the pairs, with their weights; a learned one sees the collection."""
+    """Fit a map on some of the pairs, with their weights and with what else it looks at.
+
+    A learned map sees the collection. A map that does not learn from pairs gets their rows among
+    all others, in an order that does not tell which belong together.
+    """
+    inner = unfitted.inner
+    if not inner.paired:
+        return unfitted.fit(*unpaired.join(pairs.source[rows], pairs.target[rows]))
+    given = unpaired.given_to(inner)
+    if inner.sees_collection and collection is not None:
+        given.setdefault("unpaired_target", collection)
     weight = None if pairs.weight is None else pairs.weight[rows]
-    unpaired = collection if unfitted.inner.sees_collection else None
-    return unfitted.fit(
-        pairs.source[rows], pairs.target[rows], sample_weight=weight, unpaired_target=unpaired
-    )
+    return unfitted.fit(pairs.source[rows], pairs.target[rows], sample_weight=weight, **given)
+
+
+def _share_before(pairs: Pairs, *, seed: int) -> FloatArray:
+    """Shuffle the groups of copies; return which share of the pairs comes before each group."""
+    groups = group_copies(pairs)
+    ranks = np.random.default_rng(seed).permutation(groups.max() + 1)[groups]
+    sizes = np.bincount(ranks)
+    share: FloatArray = (np.cumsum(sizes) - sizes)[ranks] / len(pairs)
+    return share
 
 
 def _folds(share: FloatArray, folds: int) -> tuple[Split, ...]:

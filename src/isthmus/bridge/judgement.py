@@ -8,7 +8,15 @@ from isthmus.bridge.retention import NAME, Curve
 from isthmus.bridge.verdict import Verdict
 from isthmus.evaluate.report import Report, Value
 
-__all__ = ["FEWEST_PAIRS", "MIN_RETENTION", "judge", "judge_too_few"]
+__all__ = [
+    "FEWEST_PAIRS",
+    "LEAST_CONFIDENCE",
+    "MIN_RETENTION",
+    "judge",
+    "judge_too_few",
+    "judge_unmeasured",
+    "judge_unpaired",
+]
 
 # Below this, ten folds hold out one or two pairs each and no interval means anything.
 FEWEST_PAIRS = 20
@@ -17,6 +25,8 @@ FEWEST_PAIRS = 20
 MIN_RETENTION = 0.5
 # More pairs than this many times what is there are not "a few more": embed again.
 MOST_TIMES = 20
+# Of a map that was fitted without pairs: below this, what it found may as well be chance.
+LEAST_CONFIDENCE = 0.5
 
 # What else the numbers support: use, value, and the least that its lower bound must reach.
 USES = (
@@ -90,6 +100,89 @@ def judge(
         status="reindex",
         reason=f"{said}; more pairs will not reach {min_retention:g}: embed again",
         usable_for=_uses(report),
+        chosen_because=because,
+    )
+
+
+def judge_unpaired(report: Report, *, because: str, min_retention: float) -> Verdict:
+    """Judge a map that pairs measure and do not enter, by the lower bound of its retention.
+
+    Parameters
+    ----------
+    report : Report
+        Holds ``retention@10``.
+    because : str
+    min_retention : float
+
+    Returns
+    -------
+    Verdict
+        ``bridge``: the lower bound meets the target. ``insufficient_pairs``: only the mean does,
+        and more pairs would tell. ``reindex``: it does not; more pairs change nothing here.
+    """
+    value, n = report.values[NAME], report.n_queries
+    said = (
+        f"fitted without pairs; on {n} of them it keeps {value} of the native top 10, the null map "
+        f"{report.null[NAME].mean:.3f}"
+    )
+    if value.low >= min_retention:
+        return Verdict(
+            status="bridge",
+            reason=f"{said}; {min_retention:g} is asked for",
+            usable_for=("search", *_uses(report)),
+            chosen_because=because,
+        )
+    if value.mean > min_retention:
+        surer = ((value.mean - value.low) / (value.mean - min_retention)) ** 2
+        needed = max(math.ceil(n * min(surer, MOST_TIMES)), n + 1)
+        return Verdict(
+            status="insufficient_pairs",
+            reason=f"{said}; to tell whether it keeps {min_retention:g} takes about {needed} pairs",
+            usable_for=_uses(report),
+            pairs_needed=needed,
+            chosen_because=because,
+        )
+    return Verdict(
+        status="reindex",
+        reason=f"{said}; it does not learn from pairs: name a map that does, or embed again",
+        usable_for=_uses(report),
+        chosen_because=because,
+    )
+
+
+def judge_unmeasured(confidence: float | None, *, n_pairs: int) -> Verdict:
+    """Judge a map that was fitted without pairs, and of which nothing could be measured.
+
+    Parameters
+    ----------
+    confidence : float or None
+        Of the map itself, from 0 to 1: how far what it found is more than chance. None where the
+        map has no such number.
+    n_pairs : int
+        Pairs that there were: too few to measure by.
+
+    Returns
+    -------
+    Verdict
+        ``reindex`` where the map says that it found nothing; else ``insufficient_pairs``, since
+        nobody has seen whether it is right.
+    """
+    because = "it was asked for by name; it needs no pairs"
+    said = "fitted without pairs"
+    if confidence is not None:
+        said += f"; its own confidence, which no pair has checked, is {confidence:.2f}"
+    if confidence is not None and confidence < LEAST_CONFIDENCE:
+        return Verdict(
+            status="reindex",
+            reason=f"{said}, under {LEAST_CONFIDENCE:g}: what it found is worthless; give pairs, "
+            "or embed again",
+            chosen_because=because,
+        )
+    there = f"{n_pairs} pairs are too few to measure it" if n_pairs else "nothing could be measured"
+    return Verdict(
+        status="insufficient_pairs",
+        reason=f"{said}; {there}: {FEWEST_PAIRS} pairs would do for that",
+        pairs_needed=FEWEST_PAIRS,
         chosen_because=because,
     )
 

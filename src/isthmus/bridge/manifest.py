@@ -19,6 +19,7 @@ from isthmus.errors import TamperedArtifactError, UnknownVersionError, UnsafePat
 __all__ = [
     "FORMAT",
     "VERSION",
+    "VERSIONS",
     "WEIGHTS_FILE",
     "Manifest",
     "canonical",
@@ -28,7 +29,8 @@ __all__ = [
 ]
 
 FORMAT = "isthmus.bridge"
-VERSION = 1
+VERSION = 2
+"""The newest. A bridge is written in the oldest that can hold it, which more readers know."""
 WEIGHTS_FILE = "weights.safetensors"
 
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -140,6 +142,13 @@ class ProvenanceRecord(_Record):
     libraries: dict[str, str]
 
 
+class ProvenanceRecord2(ProvenanceRecord):
+    """What the bridge was made from, with the rows that stand in no pair."""
+
+    n_unpaired_source: Count
+    n_unpaired_target: Count
+
+
 class TensorRecord(_Record):
     """What a tensor must be."""
 
@@ -177,6 +186,16 @@ class Manifest(_Record):
     tensors: dict[str, TensorRecord]
 
 
+class Manifest2(Manifest):
+    """All of ``bridge.json`` where the map was fitted on rows without a pair."""
+
+    format_version: Literal[2]  # type: ignore[assignment]
+    provenance: ProvenanceRecord2
+
+
+VERSIONS: Mapping[int, type[Manifest]] = {1: Manifest, 2: Manifest2}
+
+
 def canonical(fields: Mapping[str, Any]) -> bytes:
     """Return JSON with sorted keys and no white space, as UTF-8.
 
@@ -211,31 +230,32 @@ def parse_manifest(fields: Mapping[str, Any]) -> Manifest:
     MalformedArtifactError
         Fields that are missing, unknown, or of the wrong type.
     """
-    _check_version(fields)
+    version = _check_version(fields)
     _check_path(fields.get("weights_file"))
     check_manifest_hash(fields)
     try:
-        return Manifest.model_validate(dict(fields))
+        return VERSIONS[version].model_validate(dict(fields))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))[:80]
-        raise malformed(f"a manifest of version {VERSION}", f"{where}: {first['msg']}") from error
+        raise malformed(f"a manifest of version {version}", f"{where}: {first['msg']}") from error
 
 
-def _check_version(fields: Mapping[str, Any]) -> None:
+def _check_version(fields: Mapping[str, Any]) -> int:
     if fields.get("format") != FORMAT:
         raise malformed(f"a manifest with format {FORMAT!r}", repr(fields.get("format"))[:80])
     version = fields.get("format_version")
     if isinstance(version, bool) or not isinstance(version, int):
         raise malformed("a whole number as format_version", repr(version)[:80])
-    if version != VERSION:
+    if version not in VERSIONS:
         raise UnknownVersionError(
-            expected=f"a bridge of format version {VERSION}",
+            expected=f"a bridge of format version {' or '.join(map(str, VERSIONS))}",
             got=f"version {version}",
             do="upgrade Isthmus (pip install --upgrade isthmus)"
             if version > VERSION
             else "fit the bridge again",
         )
+    return version
 
 
 def _check_path(name: Any) -> None:

@@ -17,8 +17,11 @@ import numpy.typing as npt
 from isthmus._types import IdArray, IntArray
 from isthmus.bridge.judgement import MIN_RETENTION
 from isthmus.bridge.rule import Purpose
+from isthmus.bridge.unpaired import Unpaired
+from isthmus.maps import Map
+from isthmus.spaces import Pairs
 
-__all__ = ["Provenance", "hash_ids", "hash_pairs"]
+__all__ = ["Provenance", "hash_ids", "hash_pairs", "record_rows"]
 
 LIBRARIES = ("isthmus", "numpy", "scipy", "scikit-learn", "faiss-cpu", "safetensors")
 
@@ -42,7 +45,9 @@ class Provenance:
     min_retention : float, default 0.5
         The preservation target that the verdict was given by.
     paired : bool, default True
-        False for maps that were fitted on pseudo pairs.
+        False for maps that pairs did not enter; ``n_pairs`` is 0 then.
+    n_unpaired_source, n_unpaired_target : int, default 0
+        Rows without a pair that the map was fitted on.
     weighted : bool, default False
         Whether the pairs carried weights.
     strategy : str, default "as given"
@@ -73,6 +78,8 @@ class Provenance:
     purpose: Purpose = "search"
     min_retention: float = MIN_RETENTION
     paired: bool = True
+    n_unpaired_source: int = 0
+    n_unpaired_target: int = 0
     weighted: bool = False
     strategy: str = "as given"
     coverage: Mapping[str, Any] | None = None
@@ -130,3 +137,38 @@ def hash_ids(ids: IdArray) -> IntArray:
 def hash_pairs(source_ids: IdArray, target_ids: IdArray) -> IntArray:
     """Return the hashes of both sides, of shape (n, 2)."""
     return np.stack([hash_ids(source_ids), hash_ids(target_ids)], axis=1)
+
+
+def record_rows(
+    inner: Map, pairs: Pairs | None, unpaired: Unpaired, *, held_out: int
+) -> dict[str, Any]:
+    """Return what a provenance says of the rows that a map was fitted on.
+
+    Parameters
+    ----------
+    inner : Map
+    pairs : Pairs or None
+    unpaired : Unpaired
+    held_out : int
+        Pairs whose rows a map that needs no pairs was not fitted on.
+    """
+    strategy = {} if pairs is None else {"strategy": pairs.strategy}
+    if not inner.paired or pairs is None:
+        rest = 0 if pairs is None else len(pairs) - held_out
+        source, target = (count + rest for count in unpaired.counts)
+        return {
+            **strategy,
+            "paired": False,
+            "n_pairs": 0,
+            "n_unpaired_source": source,
+            "n_unpaired_target": target,
+        }
+    source, target = unpaired.counts if inner.sees_unpaired else (0, 0)
+    return {
+        **strategy,
+        "n_pairs": len(pairs),
+        "n_unpaired_source": source,
+        "n_unpaired_target": target,
+        "weighted": pairs.weight is not None,
+        "pair_hashes": hash_pairs(pairs.source_ids, pairs.target_ids),
+    }

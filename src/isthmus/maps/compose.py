@@ -22,7 +22,7 @@ from isthmus._linalg import in_row_blocks
 from isthmus._types import FloatArray
 from isthmus._validate import as_matrix
 from isthmus.errors import MalformedArtifactError, UnsupportedOperationError
-from isthmus.maps._fitting import check_fit
+from isthmus.maps._fitting import PairedRows, check_fit
 from isthmus.maps._state import params_from_json
 from isthmus.maps.base import LandsIn, Map
 from isthmus.maps.steps import STEPS, Step
@@ -82,6 +82,11 @@ class Compose(Map):
         """Freedom of the inner map."""
         return self.inner.freedom
 
+    @property
+    def paired(self) -> bool:  # type: ignore[override]  # the inner map decides
+        """Whether the inner map learns from pairs."""
+        return self.inner.paired
+
     def fit(
         self,
         X: npt.ArrayLike,
@@ -98,7 +103,10 @@ class Compose(Map):
         InputError
             As :func:`isthmus.maps._fitting.check_fit`, the steps and the inner map say.
         """
-        pairs = check_fit(X, Y, sample_weight)
+        if self.inner.paired:
+            pairs = check_fit(X, Y, sample_weight)
+        else:  # two clouds: rows that need not be as many, and whose order says nothing
+            pairs = PairedRows(as_matrix(X, name="X"), as_matrix(Y, name="Y"), None)
         source_steps, source = _fit_steps(self.source_steps, pairs.source, pairs.weight)
         target_steps, target = _fit_steps(self.target_steps, pairs.target, pairs.weight)
         unpaired = {
