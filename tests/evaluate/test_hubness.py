@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy.stats import skew
 
 from isthmus.errors import DimensionError, ParameterError
-from isthmus.evaluate.hubness import hubness, k_occurrence, skewness
+from isthmus.evaluate.hubness import hubness, hubness_both_ways, k_occurrence, skewness
+from isthmus.neighbors import top_k
 
 quick = settings(derandomize=True, deadline=None, max_examples=40)
 
@@ -52,3 +53,14 @@ def test_bad_input_says_expected_got_do():
         k_occurrence([[0.5]], n=5)
     with pytest.raises(DimensionError, match="queries with 3 columns"):
         hubness([[1.0]], [[1.0, 2.0, 3.0]])
+
+
+def test_both_ways_counts_each_side_among_the_other():
+    draw = np.random.default_rng(0)
+    source, target = draw.standard_normal((30, 4)), draw.standard_normal((50, 4))
+    there, back = top_k(source, target, k=7).rows, top_k(target, source, k=7).rows
+    of_target, of_source = hubness_both_ways(there, back, k=5)
+    assert of_target == hubness(source, target, k=5).mean
+    assert of_source == hubness(target, source, k=5).mean
+    with pytest.raises(ParameterError, match="k as a whole number of at least 1"):
+        hubness_both_ways(there, back, k=0)

@@ -6,11 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from isthmus._types import FloatArray, IntArray, Metric
+from isthmus._validate import check_whole
 from isthmus.errors import ParameterError
 from isthmus.evaluate.report import Value
 from isthmus.neighbors import top_k
 
-__all__ = ["hubness", "k_occurrence", "skewness"]
+__all__ = ["hubness", "hubness_both_ways", "k_occurrence", "skewness"]
 
 
 def k_occurrence(rows: npt.ArrayLike, *, n: int) -> IntArray:
@@ -111,6 +112,44 @@ def hubness(
     """
     found = top_k(queries, database, k=k, metric=metric, exclude=exclude)
     return hubness_of(found.rows, n=len(np.asarray(database)), k=k)
+
+
+def hubness_both_ways(
+    target_rows: npt.ArrayLike, source_rows: npt.ArrayLike, *, k: int = 10
+) -> tuple[float, float]:
+    """Return the skewness of N_k on both sides, for rankings of both sides for each other.
+
+    As `isthmus.transport.match` gives them; every row of both sides was asked.
+
+    Parameters
+    ----------
+    target_rows : array-like of int of shape (n_source, at least k)
+        Target rows that were found for each source row, the best first.
+    source_rows : array-like of int of shape (n_target, at least k)
+    k : int, default 10
+        As many columns of both count; all there are where there are fewer.
+
+    Returns
+    -------
+    of_target, of_source : float
+        Of how often each target row was found, and each source row (AnchorDOT, figure 4).
+
+    Raises
+    ------
+    ParameterError
+
+    Examples
+    --------
+    >>> of_target, of_source = hubness_both_ways([[0], [0], [0]], [[2], [1], [0]], k=1)
+    >>> round(of_target, 4), of_source
+    (0.7071, 0.0)
+    """
+    check_whole(k, name="k")
+    there, back = np.asarray(target_rows), np.asarray(source_rows)
+    return (
+        skewness(k_occurrence(there[:, :k], n=len(back))),
+        skewness(k_occurrence(back[:, :k], n=len(there))),
+    )
 
 
 def hubness_of(rows: IntArray, *, n: int, k: int) -> Value:

@@ -12,6 +12,7 @@ References: AnchorDOT, section 3.2 and appendix B.1; Moschella et al. (2023).
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from isthmus._linalg import affine, in_row_blocks, normalise, row_lengths
+from isthmus._threads import one_blas_thread
 from isthmus._types import FloatArray, IntArray
 from isthmus._validate import as_matrix, check_nonzero, check_pairs
 from isthmus.errors import DimensionError, ParameterError
@@ -131,7 +133,7 @@ class StoredCost:
 
     @classmethod
     def of(cls, shape: tuple[int, int], fill: Callable[[slice], FloatArray], *, rows: int) -> Self:
-        """Keep what a function gives for blocks of rows.
+        """Keep what a function gives for blocks of rows, on all threads.
 
         Raises
         ------
@@ -140,9 +142,14 @@ class StoredCost:
         """
         check_stored(shape)
         matrix = np.empty(shape, dtype=np.float32)
-        for start in range(0, shape[0], rows):
+
+        def keep(start: int) -> None:
             block = slice(start, min(start + rows, shape[0]))
             matrix[block] = fill(block)
+
+        with one_blas_thread() as threads, ThreadPoolExecutor(threads) as pool:
+            for _ in pool.map(keep, range(0, shape[0], rows)):
+                pass
         return cls(matrix)
 
     @property

@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from isthmus._matched import MatchedRows
 from isthmus._types import FloatArray, IntArray
-from isthmus._validate import check_share
+from isthmus._validate import check_share, check_whole
 from isthmus.errors import NotConvergedError
+from isthmus.transport._ranking import best_columns, log_sums
 from isthmus.transport.cost import Cost, Rows
 
 __all__ = ["Coupling", "Side"]
@@ -21,6 +22,9 @@ Side = Literal["source", "target"]
 
 TILE = 1 << 22
 """Entries of the plan in memory at once: 16 MB."""
+
+LEAST = np.float32(-80)
+"""Logarithm of the smallest share that an entropy counts: below, float32 gets slow."""
 
 GOOD_ENOUGH = 0.01
 """Largest marginal error of a plan that `Coupling.require` lets pass: a hundredth of the mass."""
@@ -140,10 +144,10 @@ class Coupling:
         0 where all its mass goes to one row, 1 where all rows get the same.
         """
         parts = []
-        for _, tile in iter_tiles(self, side):
-            share = tile / _masses(tile)
-            logs = np.log(np.maximum(share, np.float32(1e-30)))
-            parts.append(-np.einsum("ij,ij->i", share, logs, dtype=np.float64))
+        for _, logs in iter_log_tiles(self, side):
+            shares = logs - log_sums(logs)[:, None].astype(np.float32)
+            np.maximum(shares, LEAST, out=shares)
+            parts.append(-np.einsum("ij,ij->i", np.exp(shares), shares, dtype=np.float64))
         others = self.shape[1 if side == "source" else 0]
         entropy: FloatArray = np.concatenate(parts) / max(np.log(others), 1e-12)
         return entropy
@@ -157,14 +161,16 @@ class Coupling:
             The one with most first; equal ones by their number.
         shares : FloatArray of shape (n, k), float32
         """
+        check_whole(k, name="k")
         k = min(k, self.shape[1 if side == "source" else 0])
         found, shares = [], []
-        for _, tile in iter_tiles(self, side):
-            top = np.sort(np.argpartition(-tile, k - 1, axis=1)[:, :k], axis=1)
-            values = np.take_along_axis(tile, top, axis=1)
-            order = np.argsort(-values, axis=1, kind="stable")
-            found.append(np.take_along_axis(top, order, axis=1))
-            shares.append(np.take_along_axis(values, order, axis=1) / _masses(tile))
+        for _, logs in iter_log_tiles(
+            self, side
+        ):  # entries that float32 cannot hold are ranked too
+            best = best_columns(logs, k)
+            values = np.take_along_axis(logs, best, axis=1)
+            found.append(best)
+            shares.append(np.exp(values - log_sums(logs)[:, None]).astype(np.float32))
         return np.concatenate(found), np.concatenate(shares)
 
     def matched_rows(self, threshold: float = 0.5) -> MatchedRows:
@@ -190,17 +196,17 @@ class Coupling:
         return MatchedRows(rows[kept], partner[kept], confidence[kept])
 
 
-def iter_tiles(coupling: Coupling, side: Side) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield blocks of rows of a side with their part of the plan."""
+def iter_log_tiles(coupling: Coupling, side: Side) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield blocks of rows of a side with the logarithms of their part of the plan."""
     of = coupling if side == "source" else coupling.transpose()
     n, m = of.shape
     step = max(1, TILE // m)
     for start in range(0, n, step):
         rows = slice(start, min(start + step, n))
-        yield rows, of.block(rows, slice(None))
+        yield rows, of.log_block(rows, slice(None))
 
 
-def _masses(tile: FloatArray) -> FloatArray:
-    """Return the mass of each row as a column, 1 where a row has none."""
-    mass = tile.sum(axis=1, dtype=np.float64)[:, None]
-    return np.where(mass > 0, mass, 1.0).astype(np.float32)
+def iter_tiles(coupling: Coupling, side: Side) -> Iterator[tuple[slice, FloatArray]]:
+    """Yield blocks of rows of a side with their part of the plan."""
+    for rows, logs in iter_log_tiles(coupling, side):
+        yield rows, np.exp(logs, out=logs)

@@ -30,7 +30,7 @@ from isthmus.errors import CountMismatchError, DegenerateVectorsError, Parameter
 from isthmus.transport.cost import Cost, median_cost
 from isthmus.transport.coupling import Coupling
 
-__all__ = ["sinkhorn"]
+__all__ = ["default_epsilon", "sinkhorn"]
 
 TILE = 1 << 21
 """Entries of the plan in memory per thread: 8 MB."""
@@ -117,7 +117,7 @@ def sinkhorn(
     check_whole(scaling, name="scaling", minimum=0, maximum=60)
     mu, nu = _masses(cost.shape, source_mass, target_mass, balanced=relaxation is None)
     if epsilon is None:
-        epsilon = eta * _median(cost, seed=seed)
+        epsilon = default_epsilon(cost, eta=eta, seed=seed)
     solver = _Solver(cost, mu, nu, relaxation, tolerance)
     potentials: Potentials = np.log(mu), np.log(nu)
     if start is not None:
@@ -288,6 +288,25 @@ class _Speed:
             self._seen = []
 
 
+def default_epsilon(cost: Cost, *, eta: float, seed: int) -> float:
+    """Return ``eta`` times the median cost (AnchorDOT, appendix D).
+
+    Raises
+    ------
+    DegenerateVectorsError
+        No median cost over 0.
+    """
+    check_positive(eta, name="eta")
+    median = median_cost(cost, seed=seed)
+    if not median > 1e-6:
+        raise DegenerateVectorsError(
+            expected="a median cost over 0, of which epsilon is a share",
+            got=f"{median:.3g}",
+            do="look for rows that are all alike, or set epsilon",
+        )
+    return eta * median
+
+
 def _masses(
     shape: tuple[int, int],
     source: npt.ArrayLike | None,
@@ -324,17 +343,6 @@ def _mass(given: npt.ArrayLike | None, n: int, name: str) -> FloatArray:
             do="leave rows without mass out",
         )
     return mass
-
-
-def _median(cost: Cost, *, seed: int) -> float:
-    median = median_cost(cost, seed=seed)
-    if not median > 1e-6:
-        raise DegenerateVectorsError(
-            expected="a median cost over 0, of which epsilon is a share",
-            got=f"{median:.3g}",
-            do="look for rows that are all alike, or set epsilon",
-        )
-    return median
 
 
 def _from(start: Coupling, shape: tuple[int, int], epsilon: float) -> Potentials:
