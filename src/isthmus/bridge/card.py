@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isthmus.bridge.calibration import Calibration
+from isthmus.bridge.provenance import Provenance
 from isthmus.bridge.scope import INSIDE
 from isthmus.evaluate.report import Report, Value
 from isthmus.spaces import Space
@@ -53,8 +54,7 @@ TEMPLATE = """\
 
 ## Pairs
 
-{n_pairs:,} pairs{weighted}, chosen: {strategy}. Kind of the source rows: {source_kind}; of the
-target rows: {target_kind}.
+{rows} Kind of the source rows: {source_kind}; of the target rows: {target_kind}.
 {coverage}
 ## Limits
 
@@ -109,9 +109,7 @@ def write_card(bridge: Bridge) -> str:
         pairs_needed=_pairs_needed(verdict.pairs_needed),
         numbers=_numbers(bridge.report),
         spaces=f"{_space('source', bridge.source)}\n{_space('target', bridge.target)}",
-        n_pairs=made.n_pairs,
-        weighted=" with weights" if made.weighted else "",
-        strategy=_text(made.strategy),
+        rows=_rows(made),
         source_kind=_text(made.source_kind),
         target_kind=_text(made.target_kind),
         coverage=_coverage(made.coverage or {}),
@@ -133,6 +131,17 @@ def _what(lands_in: str) -> str:
         "A fitted map carries vectors of both models into one comparison space; it cannot search "
         "an index of the target model as it is."
     )
+
+
+def _rows(made: Provenance) -> str:
+    """Say what the map was fitted on."""
+    more = f"{made.n_unpaired_source:,} source rows and {made.n_unpaired_target:,} target rows"
+    if not made.paired:
+        return f"Fitted without pairs, on {more}; pairs, where there were any, only measured it."
+    weighted = " with weights" if made.weighted else ""
+    said = f"{made.n_pairs:,} pairs{weighted}, chosen: {_text(made.strategy)}."
+    beside = made.n_unpaired_source or made.n_unpaired_target
+    return f"{said} Beside them {more} without a pair." if beside else said
 
 
 def _pairs_needed(count: int | None) -> str:

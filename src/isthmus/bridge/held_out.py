@@ -169,6 +169,8 @@ def fit(
     all others, in an order that does not tell which belong together.
     """
     inner = unfitted.inner
+    if inner.name == "null":  # it learns nothing, and there may be nothing but held-out pairs
+        rows = np.arange(len(pairs))
     if not inner.paired:
         return unfitted.fit(*unpaired.join(pairs.source[rows], pairs.target[rows]))
     given = unpaired.given_to(inner)
