@@ -1,5 +1,6 @@
 """Maps from one space to another, one algorithm per file."""
 
+from isthmus.maps.anchor_dot import AnchorDOT
 from isthmus.maps.base import Map
 from isthmus.maps.cca import CCA
 from isthmus.maps.compose import Compose
@@ -23,6 +24,7 @@ __all__ = [
     "MLP",
     "PCA",
     "STEPS",
+    "AnchorDOT",
     "Centre",
     "Compose",
     "DriftAdapter",

@@ -7,6 +7,7 @@ from typing import Any
 
 from isthmus.errors import ParameterError, UnknownNameError
 from isthmus.maps.base import Map
+from isthmus.maps.anchor_dot import AnchorDOT
 from isthmus.maps.cca import CCA
 from isthmus.maps.drift_adapter import DriftAdapter
 from isthmus.maps.dummy import Dummy
@@ -37,6 +38,7 @@ MAPS: Mapping[str, type[Map]] = {
         SmallMLP,
         MLP,
         EmbeddingConverter,
+        AnchorDOT,
     )
 }
 """Every map, from the most constrained to the most free. A new map is one line here."""

@@ -1,0 +1,234 @@
+"""What all maps share that are two trained encoders: centring, state, transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from isthmus._linalg import in_row_blocks, mean_rows, normalise
+from isthmus._types import FloatArray, IntArray
+from isthmus._validate import as_matrix, check_positive, check_whole
+from isthmus.errors import EmptyInputError, ParameterError, TooFewPairsError
+from isthmus.maps._fitting import PairedRows
+from isthmus.maps.base import LandsIn, Map
+from isthmus.maps.training.encoder import Encoder
+from isthmus.maps.training.two_sided import TrainedPair
+
+__all__ = ["FEWEST_ANCHORS", "Sides", "TwoEncoders", "centre_sides", "check_pools"]
+
+FEWEST_ANCHORS = 20
+"""With fewer, nothing says which row of a pool belongs to which. A round number; the paper's
+least is 50 (AnchorDOT, figure 2)."""
+FEWEST_IN_POOL = 20
+"""Rows without a pair on each side: a coupling of fewer says nothing. A round number."""
+MOST = 10**6
+LARGEST = 1e6
+"""Of epochs and width; of learning rates and decays: whoever gives more has made a slip."""
+
+
+class TwoEncoders(Map):
+    """A map of two encoders, LayerNorm and a linear layer each, into one space of unit rows.
+
+    Rows are centred by the mean of all rows that the fit saw of their side, and brought to length
+    one, before their encoder: so they are not centred before the map.
+    """
+
+    lands_in: ClassVar[LandsIn] = "comparison"
+    freedom: ClassVar[int] = 80
+    centred: ClassVar[bool] = False
+    sees_unpaired: ClassVar[bool] = True
+    unrecorded: ClassVar[frozenset[str]] = frozenset({"device"})
+    state_shapes: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "source_weight": ("source", "width"),
+        "source_bias": ("width",),
+        "source_mean": ("source",),
+        "target_weight": ("target", "width"),
+        "target_bias": ("width",),
+        "target_mean": ("target",),
+        "losses": ("epochs",),
+        "look_epochs": ("looks",),
+        "look_scores": ("looks",),
+    }
+
+    source_weight_: FloatArray
+    source_bias_: FloatArray
+    source_mean_: FloatArray
+    target_weight_: FloatArray
+    target_bias_: FloatArray
+    target_mean_: FloatArray
+    losses_: FloatArray
+    look_epochs_: npt.NDArray[np.int64]
+    look_scores_: FloatArray
+
+    epochs: int
+    learning_rate: float
+    weight_decay: float
+    width: int
+    seed: int
+    device: str
+
+    @property
+    def costly(self) -> bool:
+        """Training takes long."""
+        return True
+
+    def transform(self, X: npt.ArrayLike) -> FloatArray:
+        """Encode source rows: (n, width), float32, of length one."""
+        rows = self._check_source(X)
+        return _encode(rows, self.source_mean_, Encoder(self.source_weight_, self.source_bias_))
+
+    def transform_target(self, Y: npt.ArrayLike) -> FloatArray:
+        """Encode target rows: (n, width), float32, of length one."""
+        rows = self._check_target(Y)
+        return _encode(rows, self.target_mean_, Encoder(self.target_weight_, self.target_bias_))
+
+    def _check_training(self) -> None:
+        """Check the parameters that all of these maps have.
+
+        Raises
+        ------
+        ParameterError
+        """
+        for name in ("epochs", "width"):
+            check_whole(getattr(self, name), name=name, maximum=MOST)
+        check_whole(self.seed, name="seed", minimum=0)
+        check_positive(self.learning_rate, name="learning_rate", maximum=LARGEST)
+        if not 0 <= self.weight_decay <= LARGEST:
+            raise ParameterError(
+                expected=f"weight_decay from 0 to {LARGEST:g}",
+                got=f"{self.weight_decay!r}"[:100],
+                do="give such a number; 0 is none",
+            )
+
+    def _draw(self, sides: Sides) -> tuple[Encoder, Encoder]:
+        """Return first weights of both encoders."""
+        rng = np.random.default_rng([self.seed, 0])
+        left, right = (Encoder.draw(len(mean), self.width, rng=rng) for mean in sides.means)
+        return left, right
+
+    def _keep(self, trained: TrainedPair, sides: Sides) -> None:
+        self.source_weight_, self.source_bias_ = trained.source.weight, trained.source.bias
+        self.target_weight_, self.target_bias_ = trained.target.weight, trained.target.bias
+        self.source_mean_, self.target_mean_ = sides.means
+        self.losses_ = trained.losses
+        self.look_epochs_ = np.array([epoch for epoch, _ in trained.looks], dtype=np.int64)
+        self.look_scores_ = np.array([score for _, score in trained.looks], dtype=np.float64)
+        self.n_features_in_, self.n_features_target_ = (len(mean) for mean in sides.means)
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Rows of both sides, centred and of length one.
+
+    Parameters
+    ----------
+    anchors : pair of FloatArray of shape (n_anchors, dim_source) and (n_anchors, dim_target)
+    pools : pair of FloatArray of shape (n, dim_source) and (m, dim_target)
+        Rows without a pair; none where the fit has none.
+    means : pair of FloatArray of shape (dim_source,) and (dim_target,), float64
+        Of all these rows, before they were centred.
+    weight : FloatArray of shape (n_anchors,), optional
+    """
+
+    anchors: tuple[FloatArray, FloatArray]
+    pools: tuple[FloatArray, FloatArray]
+    means: tuple[FloatArray, FloatArray]
+    weight: FloatArray | None
+
+    @property
+    def stacked(self) -> tuple[FloatArray, FloatArray]:
+        """Return the rows of each side in one matrix, anchors first."""
+        left, right = (np.concatenate(both) for both in zip(self.anchors, self.pools, strict=True))
+        return left, right
+
+    def split(self, held: IntArray) -> tuple[Sides, tuple[FloatArray, FloatArray]]:
+        """Return the sides without some anchor pairs, and those."""
+        kept = np.setdiff1d(np.arange(len(self.anchors[0])), held)
+        rest = replace(
+            self,
+            anchors=(self.anchors[0][kept], self.anchors[1][kept]),
+            weight=None if self.weight is None else self.weight[kept],
+        )
+        return rest, (self.anchors[0][held], self.anchors[1][held])
+
+
+def centre_sides(
+    pairs: PairedRows,
+    unpaired_source: npt.ArrayLike | None,
+    unpaired_target: npt.ArrayLike | None,
+) -> Sides:
+    """Check, centre and scale the rows of both sides.
+
+    The mean is that of all rows of a side: of a few hundred pairs alone it is further off. The
+    paper does not centre; on its molecules (seeds over 99) nearest neighbours on the profiles then
+    find 42 instead of 60 of 100 partners among ten, the coupling 71 instead of 73.
+
+    Raises
+    ------
+    TooFewPairsError
+        Fewer than 20 pairs that differ on both sides.
+    DimensionError, EmptyInputError, InvalidVectorsError, DegenerateVectorsError
+    """
+    check_anchors(pairs)
+    anchors, pools, means = [], [], []
+    for rows, unpaired, name in (
+        (pairs.source, unpaired_source, "unpaired_source"),
+        (pairs.target, unpaired_target, "unpaired_target"),
+    ):
+        pool = rows[:0]
+        if unpaired is not None:
+            pool = as_matrix(unpaired, name=name, dim=rows.shape[1])
+        total = len(rows) + len(pool)
+        mean = mean_rows(rows) * (len(rows) / total)
+        if len(pool):
+            mean = mean + mean_rows(pool) * (len(pool) / total)
+        anchors.append(centre(rows, mean))
+        pools.append(centre(pool, mean) if len(pool) else pool.astype(np.float32))
+        means.append(mean)
+    return Sides((anchors[0], anchors[1]), (pools[0], pools[1]), (means[0], means[1]), pairs.weight)
+
+
+def check_anchors(pairs: PairedRows) -> None:
+    """Refuse pairs that are too few, counting those that repeat on one side once.
+
+    Raises
+    ------
+    TooFewPairsError
+    """
+    different = min(len(np.unique(side, axis=0)) for side in (pairs.source, pairs.target))
+    if different < FEWEST_ANCHORS:
+        raise TooFewPairsError(
+            expected=f"at least {FEWEST_ANCHORS} pairs that differ on both sides, as anchors",
+            got=f"{len(pairs):,} pairs, {different:,} of them different",
+            do="add pairs, or fit procrustes",
+        )
+
+
+def check_pools(sides: Sides) -> None:
+    """Refuse pools of rows without a pair that are too few to be coupled.
+
+    Raises
+    ------
+    EmptyInputError
+    """
+    for pool, name in zip(sides.pools, ("unpaired_source", "unpaired_target"), strict=True):
+        if len(pool) < FEWEST_IN_POOL:
+            raise EmptyInputError(
+                expected=f"at least {FEWEST_IN_POOL} rows in {name}, to couple with the other side",
+                got=f"{len(pool)}",
+                do="give rows without a pair of both sides, or fit contrastive, which needs none",
+            )
+
+
+def centre(rows: FloatArray, mean: FloatArray) -> FloatArray:
+    """Return rows less the mean, of length one; float32, each by itself."""
+    offset = mean.astype(np.float32)
+    return in_row_blocks(lambda block: normalise(block.astype(np.float32) - offset), rows)
+
+
+def _encode(rows: FloatArray, mean: FloatArray, encoder: Encoder) -> FloatArray:
+    return in_row_blocks(lambda block: encoder.forward(centre(block, mean)), rows)
