@@ -138,9 +138,10 @@ class Bridge:
         MissingExtraError, DivergedTrainingError
             From the training of learned maps.
         """
-        from isthmus.bridge.fitting import fit_parts
+        from isthmus.bridge.fitting import check_needs, fit_parts
         from isthmus.bridge.unpaired import Unpaired
 
+        check_needs(method, pairs)
         unpaired = Unpaired.draw(unpaired_source, unpaired_target, pairs, seed=seed)
         source, target = _spaces(pairs, unpaired_source, unpaired_target)
         parts = fit_parts(

@@ -28,7 +28,7 @@ from isthmus.maps import MAPS, Compose, Map
 from isthmus.maps.training.checkpoint import remove_at_the_end
 from isthmus.spaces import Pairs, Space, VectorSet
 
-__all__ = ["Parts", "fit_parts"]
+__all__ = ["Parts", "check_needs", "fit_parts", "needs_pairs"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +89,9 @@ def fit_parts(
             "seed": seed,
             "track": track,
         }
-        if method in MAPS and not MAPS[method].paired:
+        if pairs is None or not needs_pairs(method):
+            check_needs(method, pairs)
             chosen = select_clouds(spaces, pairs, unpaired, **asked)
-        elif pairs is None:
-            raise _without_pairs(method)
         else:
             chosen = select(pairs, unpaired=unpaired, **asked)
         return Parts(
@@ -137,15 +136,25 @@ def _rows_fitted_on(inner: Map, pairs: Pairs | None, unpaired: Unpaired) -> Floa
     return np.concatenate([rows for rows in sides if rows is not None])
 
 
-def _without_pairs(method: str) -> EmptyInputError:
-    able = [name for name, made in MAPS.items() if not made.paired]
-    return EmptyInputError(
-        expected=f"pairs, which {method} learns from",
-        got="none",
-        do=f"give pairs, or name a map that needs none ({', '.join(able)})"
-        if able
-        else "give pairs",
-    )
+def needs_pairs(method: str) -> bool:
+    """Tell whether a map learns from pairs; a name that nobody knows is refused elsewhere."""
+    return method not in MAPS or MAPS[method].paired
+
+
+def check_needs(method: str, pairs: Pairs | None) -> None:
+    """Refuse a fit without pairs of a map that learns from them.
+
+    Raises
+    ------
+    EmptyInputError
+    """
+    if pairs is None and needs_pairs(method):
+        able = [name for name, made in MAPS.items() if not made.paired]
+        raise EmptyInputError(
+            expected=f"pairs, which {method} learns from",
+            got="none",
+            do=f"give pairs, or name a map that needs none ({', '.join(able)})",
+        )
 
 
 def find_in_collection(

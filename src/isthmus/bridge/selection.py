@@ -30,6 +30,7 @@ __all__ = [
     "compose_between",
     "compose_for",
     "count_different",
+    "looks_at_unpaired",
     "select",
 ]
 
@@ -196,6 +197,13 @@ def candidates(method: str, unpaired: Unpaired) -> tuple[str, ...]:
     if method != "auto":
         return tuple(dict.fromkeys(("null", method)))
     return (*AUTO, *(AUTO_WITH_UNPAIRED if all(unpaired.counts) else ()))
+
+
+def looks_at_unpaired(method: str) -> bool:
+    """Tell whether a map that may come out looks at rows without a pair."""
+    names = (*AUTO, *AUTO_WITH_UNPAIRED) if method == "auto" else (method,)
+    made = [MAPS[name] for name in names if name in MAPS]
+    return any(one.sees_unpaired or not one.paired for one in made)
 
 
 def compose_for(pairs: Pairs, method: str, **params: Any) -> Compose:

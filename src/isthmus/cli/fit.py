@@ -11,7 +11,7 @@ from isthmus.cli.options import (
     MethodParams,
     MinRetention,
     NewBridge,
-    Pairs,
+    PairsOrNone,
     Purpose,
     Quiet,
     Require,
@@ -19,12 +19,16 @@ from isthmus.cli.options import (
     Source,
     Target,
     TrainingCheckpoint,
+    UnpairedSource,
+    UnpairedTarget,
 )
 from isthmus.cli.output import Output, grid
-from isthmus.cli.params import as_training_params
+from isthmus.cli.params import as_pairs, as_training_params
 from isthmus.cli.tables import about_bridge, report_table, say_number
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.table import Table
 
     from isthmus.bridge import Bridge
@@ -39,7 +43,9 @@ def fit(
     target: Target,
     *,
     out: NewBridge,
-    pairs: Pairs = None,
+    pairs: PairsOrNone = None,
+    unpaired_source: UnpairedSource = None,
+    unpaired_target: UnpairedTarget = None,
     method: Method = "auto",
     param: MethodParams = None,
     device: Device = None,
@@ -56,7 +62,8 @@ def fit(
     It is measured on held-out pairs, beside the null map, and written with its report. Too few
     pairs, or a map that keeps too little, is a verdict: the bridge is written with it and the exit
     code is 0, unless --require asks for more. Learned maps (mlp) need the extra torch to be fitted,
-    and not to be used.
+    and not to be used. Some maps look at rows without a pair too, and some need no pairs at all:
+    see docs/maps.md. Nothing can be measured without pairs, and the verdict says so.
     """
     from isthmus.cli.checks import check_required, check_writable, warn_of_verdict
     from isthmus.workflows import fit_bridge
@@ -67,7 +74,9 @@ def fit(
     bridge = fit_bridge(
         source,
         target,
-        pairs,
+        as_pairs(pairs),
+        unpaired_source=unpaired_source,
+        unpaired_target=unpaired_target,
         method=method,
         purpose=cast("Any", purpose),  # checked by the fit, with the names that there are
         min_retention=min_retention,
@@ -76,6 +85,7 @@ def fit(
         track=output.track,
     )
     bridge.save(out)
+    _tell_of_unpaired(bridge, output, source=unpaired_source, target=unpaired_target)
     warn_of_verdict(bridge, output)
     if not quiet:
         output.show(*_tables(bridge))
@@ -85,12 +95,24 @@ def fit(
     output.done({"path": out, **_result(bridge)})
 
 
+def _tell_of_unpaired(
+    bridge: Bridge, output: Output, *, source: Path | None, target: Path | None
+) -> None:
+    """Note rows that were given and that the map did not look at."""
+    made = bridge.provenance
+    for path, count in ((source, made.n_unpaired_source), (target, made.n_unpaired_target)):
+        if path is not None and not count:
+            output.warn(f"{bridge.method} does not look at rows without a pair: {path.name} unused")
+
+
 def _tables(bridge: Bridge) -> list[Table]:
     tables = [about_bridge(bridge)]
     if bridge.report.values:
         title = (
             f"{bridge.report.n_queries:,} held-out rows, each through a map fitted without it; "
             "retention@10 is estimated for the bridge, which is fitted on all pairs"
+            if bridge.provenance.paired
+            else f"{bridge.report.n_queries:,} held-out rows, through the bridge itself"
         )
         tables.append(report_table(bridge.report, title=title))
     if len(bridge.provenance.candidates) > 1:
@@ -103,6 +125,9 @@ def _result(bridge: Bridge) -> dict[str, Any]:
         "hash": bridge.hash,
         "method": bridge.method,
         "n_pairs": bridge.provenance.n_pairs,
+        "n_unpaired_source": bridge.provenance.n_unpaired_source,
+        "n_unpaired_target": bridge.provenance.n_unpaired_target,
+        "paired": bridge.provenance.paired,
         "verdict": bridge.verdict.to_dict(),
         "report": bridge.report.to_dict(per_query=False),
         "candidates": list(bridge.provenance.candidates),

@@ -26,6 +26,7 @@ __all__ = [
     "NewBridge",
     "NumberType",
     "Pairs",
+    "PairsOrNone",
     "PlotOut",
     "Precision",
     "Purpose",
@@ -43,6 +44,8 @@ __all__ = [
     "Target",
     "TargetQueries",
     "Threshold",
+    "UnpairedSource",
+    "UnpairedTarget",
     "VectorsOut",
 ]
 
@@ -190,6 +193,34 @@ RequireLinked = Annotated[
 NewBridge = Annotated[
     Path,
     typer.Option("--out", metavar="DIR", help="Folder of the bridge.", show_default=False),
+]
+PairsOrNone = Annotated[
+    Path | None,
+    typer.Option(
+        "--pairs",
+        metavar="FILE|none",
+        help="Pairs of ids, .csv or .parquet with source,target. Default: equal ids; 'none': equal "
+        "ids are chance, for a map that needs no pairs.",
+        show_default=False,
+    ),
+]
+UnpairedSource = Annotated[
+    Path | None,
+    typer.Option(
+        "--unpaired-source",
+        metavar="F",
+        help="More vectors of A's space, without a pair. Default: the rows of A without one.",
+        show_default=False,
+    ),
+]
+UnpairedTarget = Annotated[
+    Path | None,
+    typer.Option(
+        "--unpaired-target",
+        metavar="F",
+        help="More vectors of B's space, without a pair. Default: the rows of B without one.",
+        show_default=False,
+    ),
 ]
 Method = Annotated[
     str,

@@ -8,7 +8,18 @@ from typing import Any
 
 from isthmus.errors import ParameterError
 
-__all__ = ["as_params", "as_training_params"]
+__all__ = ["as_pairs", "as_params", "as_training_params"]
+
+
+def as_pairs(path: Path | None) -> Path | str | None:
+    """Read what stands for pairs or seeds: a file, or the word ``none``.
+
+    Examples
+    --------
+    >>> as_pairs(Path("none")), as_pairs(None)
+    ('none', None)
+    """
+    return "none" if path == Path("none") else path
 
 
 def as_params(texts: list[str]) -> dict[str, Any]:

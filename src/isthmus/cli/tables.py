@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from isthmus.cli.output import facts, grid
@@ -15,7 +15,7 @@ from isthmus.errors import UnknownNameError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from isthmus.bridge import Bridge
+    from isthmus.bridge import Bridge, Provenance
     from isthmus.evaluate import Report, Value
     from isthmus.link import Iteration
     from isthmus.rankings import Hit, Ranking
@@ -102,9 +102,17 @@ def about_bridge(bridge: Bridge) -> Table:
             ("map", f"{bridge.method}; {verdict.chosen_because}"),
             ("lands in", f"{bridge.lands_in} space"),
             ("pairs", f"{provenance.n_pairs:,} ({provenance.source_kind})"),
+            *_about_unpaired(provenance),
             ("hash", bridge.hash[:16]),
         ]
     )
+
+
+def _about_unpaired(made: Provenance) -> Iterator[tuple[str, str]]:
+    """Say how many rows without a pair a map was fitted on, where it was on any."""
+    if made.n_unpaired_source or made.n_unpaired_target:
+        counts = f"{made.n_unpaired_source:,} source and {made.n_unpaired_target:,} target rows"
+        yield ("unpaired", counts)
 
 
 def about_links(found: FoundLinks) -> Table:
