@@ -24,6 +24,7 @@ from isthmus.spaces.vector_set import VectorSet, as_rows
 
 if TYPE_CHECKING:
     from isthmus.spaces.coverage import PairCoverage
+    from isthmus.spaces.suggestion import Suggestion
 
 __all__ = ["MatchedRows", "Pairs"]
 
@@ -265,6 +266,61 @@ class Pairs:
 
         rows = choose(self.source, n, strategy=strategy, metric=self.source_space.metric, seed=seed)
         return replace(self.select(rows), strategy=strategy)
+
+    @staticmethod
+    def suggest(
+        a: VectorSet,
+        b: VectorSet | None = None,
+        *,
+        n: int,
+        strategy: str = "kmeans",
+        scores: npt.ArrayLike | None = None,
+        seed: int = 0,
+    ) -> Suggestion:
+        """Suggest which rows of a set to pair, when every pair has to be paid for.
+
+        Parameters
+        ----------
+        a : VectorSet
+            Rows without a pair.
+        b : VectorSet, optional
+            Where partners will be sought, in the space of ``a``: rows of the other collection to
+            which a first bridge carried ``a``, for example. Only the half of ``a`` that lies
+            nearest to it, at least ``n`` rows, can then be chosen: a row far from all others
+            probably has no partner.
+        n : int
+            How many, at most the rows of ``a``.
+        strategy : {"random", "fps", "kmeans", "coverage", "uncertainty"}, default "kmeans"
+            See `isthmus.spaces.sampling` and `isthmus.spaces.suggestion`; docs/maps.md has what
+            each is worth. Of more than 20,000 rows that many are drawn to choose from.
+        scores : array-like of shape (len(a),), optional
+            For ``uncertainty``: how little is known of each row, as the entropy of a coupling.
+        seed : int, default 0
+
+        Returns
+        -------
+        Suggestion
+            Ids and rows, in the order of choice; `Suggestion.save` writes a sheet to fill in.
+
+        Raises
+        ------
+        UnknownNameError, ParameterError
+            Another strategy; ``n`` out of range; scores without ``uncertainty``, or none with it.
+        CountMismatchError, InvalidVectorsError
+            Another number of scores than rows; scores that are not finite.
+        SpaceMismatchError
+            ``b`` of another space than ``a``.
+
+        Examples
+        --------
+        >>> line = [[0.0], [0.1], [5.0], [9.0]]
+        >>> a = VectorSet(["p", "q", "r", "s"], line, Space(model="m", dim=1, metric="l2"))
+        >>> Pairs.suggest(a, n=2, strategy="uncertainty", scores=[0.8, 0.9, 0.1, 0.5]).ids.tolist()
+        ['q', 's']
+        """
+        from isthmus.spaces.suggestion import suggest
+
+        return suggest(a, b, n=n, strategy=strategy, scores=scores, seed=seed)
 
     def coverage(self, source: VectorSet, target: VectorSet, *, seed: int = 0) -> PairCoverage:
         """Report how well the pairs cover the two sets they were taken from.
