@@ -69,6 +69,17 @@ ROWS = [
     Row("relative", weight_counts=False),
     Row("relative", {"kernel": "poly"}, weight_counts=False),
     Row("relative", {"kernel": "rbf"}, weight_counts=False),
+    Row("csa"),
+    Row("csa", {"shrinkage": 0.1}),
+    Row("asif", weight_counts=False),
+    Row("asif", {"k": 3, "power": 2.0}, weight_counts=False),
+    # Rows make the graph, whatever their weight.
+    Row(
+        "sue",
+        {"n_eigenvectors": 3, "n_components": 2, "residual_epochs": 1},
+        weight_counts=False,
+        minimum=4,
+    ),
     Row("low_rank", {"penalty": 0.5, "rank": 1}),
     Row("low_rank", weight_counts=False),
     Row("procrustes_ridge", {"penalty": 0.5}),

@@ -16,7 +16,9 @@ def test_names_in_the_order_of_freedom():
         "dummy",
         "procrustes",
         "cca",
+        "csa",
         "relative",
+        "asif",
         "low_rank",
         "procrustes_ridge",
         "ridge",
@@ -24,6 +26,8 @@ def test_names_in_the_order_of_freedom():
         "mlp_small",
         "mlp",
         "embedding_converter",
+        "sue",
+        "anchordot",
     )
 
 

@@ -1,9 +1,11 @@
 """Maps from one space to another, one algorithm per file."""
 
 from isthmus.maps.anchor_dot import AnchorDOT
+from isthmus.maps.asif import ASIF
 from isthmus.maps.base import Map
 from isthmus.maps.cca import CCA
 from isthmus.maps.compose import Compose
+from isthmus.maps.csa import CSA
 from isthmus.maps.drift_adapter import DriftAdapter
 from isthmus.maps.dummy import Dummy
 from isthmus.maps.embedding_converter import EmbeddingConverter
@@ -17,13 +19,17 @@ from isthmus.maps.registry import MAPS, make, names
 from isthmus.maps.relative import Relative
 from isthmus.maps.ridge import Ridge
 from isthmus.maps.steps import PCA, STEPS, Centre, Normalise, Step, Whiten
+from isthmus.maps.sue import SUE
 
 __all__ = [
+    "ASIF",
     "CCA",
+    "CSA",
     "MAPS",
     "MLP",
     "PCA",
     "STEPS",
+    "SUE",
     "AnchorDOT",
     "Centre",
     "Compose",

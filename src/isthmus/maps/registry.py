@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from isthmus.errors import ParameterError, UnknownNameError
-from isthmus.maps.base import Map
 from isthmus.maps.anchor_dot import AnchorDOT
+from isthmus.maps.asif import ASIF
+from isthmus.maps.base import Map
 from isthmus.maps.cca import CCA
+from isthmus.maps.csa import CSA
 from isthmus.maps.drift_adapter import DriftAdapter
 from isthmus.maps.dummy import Dummy
 from isthmus.maps.embedding_converter import EmbeddingConverter
@@ -20,6 +22,7 @@ from isthmus.maps.procrustes import Procrustes
 from isthmus.maps.procrustes_ridge import ProcrustesRidge
 from isthmus.maps.relative import Relative
 from isthmus.maps.ridge import Ridge
+from isthmus.maps.sue import SUE
 
 __all__ = ["MAPS", "make", "names"]
 
@@ -30,7 +33,9 @@ MAPS: Mapping[str, type[Map]] = {
         Dummy,
         Procrustes,
         CCA,
+        CSA,
         Relative,
+        ASIF,
         LowRank,
         ProcrustesRidge,
         Ridge,
@@ -38,6 +43,7 @@ MAPS: Mapping[str, type[Map]] = {
         SmallMLP,
         MLP,
         EmbeddingConverter,
+        SUE,
         AnchorDOT,
     )
 }
