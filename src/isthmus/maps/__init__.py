@@ -1,5 +1,6 @@
 """Maps from one space to another, one algorithm per file."""
 
+from isthmus.maps.anchor_cca import AnchorCCA
 from isthmus.maps.anchor_dot import AnchorDOT
 from isthmus.maps.asif import ASIF
 from isthmus.maps.base import Map
@@ -30,6 +31,7 @@ __all__ = [
     "PCA",
     "STEPS",
     "SUE",
+    "AnchorCCA",
     "AnchorDOT",
     "Centre",
     "Compose",

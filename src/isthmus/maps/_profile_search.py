@@ -16,7 +16,7 @@ import numpy as np
 from isthmus._progress import current_track
 from isthmus._types import FloatArray, IntArray
 from isthmus.evaluate.hubness import k_occurrence, skewness
-from isthmus.maps._two_encoders import Sides
+from isthmus.maps._sides import Sides
 from isthmus.transport import Coupling, anchor_cost, sinkhorn
 
 __all__ = ["ETAS", "GAMMAS", "ProfileSearch", "search_profile"]

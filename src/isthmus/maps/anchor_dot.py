@@ -21,15 +21,14 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from isthmus._types import FloatArray, IntArray
-from isthmus._validate import check_positive, check_whole
-from isthmus.errors import ParameterError
+from isthmus._types import IntArray
+from isthmus._validate import check_whole
+from isthmus.maps._anchor_plan import PLAN_STATE, Planned
 from isthmus.maps._fitting import check_fit
-from isthmus.maps._profile_search import ETAS, GAMMAS, ProfileSearch, search_profile
-from isthmus.maps._two_encoders import Sides, TwoEncoders, centre_sides, check_pools
+from isthmus.maps._sides import Sides, centre_sides, check_pools
+from isthmus.maps._two_encoders import TwoEncoders
 from isthmus.maps.training.devices import find_device
 from isthmus.maps.training.two_sided import Batch, Plan, TwoSided, pair_loss, plan_loss
-from isthmus.transport import anchor_cost, sinkhorn
 
 __all__ = ["AnchorDOT"]
 
@@ -37,7 +36,7 @@ HELD_OUT_SHARE = 0.1
 """Of the anchor pairs, where ``patience`` asks for some."""
 
 
-class AnchorDOT(TwoEncoders):
+class AnchorDOT(Planned, TwoEncoders):
     """Two encoders distilled from a transport plan. Needs the extra ``torch`` to train.
 
     Parameters
@@ -92,26 +91,8 @@ class AnchorDOT(TwoEncoders):
     name: ClassVar[str] = "anchordot"
     state_shapes: ClassVar[Mapping[str, tuple[str, ...]]] = {
         **TwoEncoders.state_shapes,
-        "gamma": (),
-        "eta": (),
-        "epsilon": (),
-        "coupling_errors": ("iterations",),
-        "searched_gamma": ("candidates",),
-        "searched_eta": ("candidates",),
-        "searched_rank": ("candidates",),
-        "searched_skewness": ("candidates",),
-        "searched_recall": ("candidates",),
+        **PLAN_STATE,
     }
-
-    gamma_: FloatArray
-    eta_: FloatArray
-    epsilon_: FloatArray
-    coupling_errors_: FloatArray
-    searched_gamma_: FloatArray
-    searched_eta_: FloatArray
-    searched_rank_: FloatArray
-    searched_skewness_: FloatArray
-    searched_recall_: FloatArray
 
     def __init__(
         self,
@@ -191,12 +172,7 @@ class AnchorDOT(TwoEncoders):
             n = len(pairs)
             order = np.random.default_rng([self.seed, 4]).permutation(n)
             sides, held_out = sides.split(order[: max(1, round(HELD_OUT_SHARE * n))])
-        gamma, eta = self._choose(sides)
-        cost = anchor_cost(*sides.pools, *sides.anchors, gamma=gamma)
-        plan = sinkhorn(cost, eta=eta, seed=self.seed)
-        plan.require()
-        self.gamma_, self.eta_ = np.asarray(gamma), np.asarray(eta)
-        self.epsilon_, self.coupling_errors_ = np.asarray(plan.epsilon), plan.errors
+        cost, plan = self._couple(sides)
         on_device = Plan(
             cost.source,
             cost.target,
@@ -224,23 +200,6 @@ class AnchorDOT(TwoEncoders):
             patience=self.patience,
         )
 
-    def _choose(self, sides: Sides) -> tuple[float, float]:
-        """Return gamma and eta, and keep what was tried for them."""
-        grid = [
-            (gamma, eta)
-            for gamma in (GAMMAS if self.gamma == "auto" else (float(self.gamma),))
-            for eta in (ETAS if self.eta == "auto" else (float(self.eta),))
-        ]
-        nothing = np.empty(0)
-        found = ProfileSearch(nothing, nothing, nothing, nothing, nothing)
-        chosen = grid[0]
-        if len(grid) > 1:
-            found = search_profile(sides, grid=grid, seed=self.seed)
-            chosen = found.best
-        for name in ("gamma", "eta", "rank", "skewness", "recall"):
-            setattr(self, f"searched_{name}_", getattr(found, name))
-        return chosen
-
     def _batches(self, sides: Sides, plan: Plan, epoch: int) -> list[Batch]:
         """Return the chunks of an epoch and the anchors, in random order (appendix A)."""
         rng = np.random.default_rng([self.seed, 1, epoch])
@@ -263,12 +222,7 @@ class AnchorDOT(TwoEncoders):
         check_whole(self.warm_up, name="warm_up", minimum=0)
         if self.patience is not None:
             check_whole(self.patience, name="patience")
-        if self.gamma != "auto" and not 0 <= self.gamma <= 2:
-            raise ParameterError(
-                expected="gamma from 0 to 2, or 'auto'", got=f"{self.gamma!r}"[:100], do="use auto"
-            )
-        if self.eta != "auto":
-            check_positive(self.eta, name="eta")
+        self._check_plan()
 
 
 def _parts(n: int, count: int, length: int, rng: np.random.Generator) -> list[IntArray]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from isthmus.errors import ParameterError, UnknownNameError
+from isthmus.maps.anchor_cca import AnchorCCA
 from isthmus.maps.anchor_dot import AnchorDOT
 from isthmus.maps.asif import ASIF
 from isthmus.maps.base import Map
@@ -44,6 +45,7 @@ MAPS: Mapping[str, type[Map]] = {
         MLP,
         EmbeddingConverter,
         SUE,
+        AnchorCCA,
         AnchorDOT,
     )
 }
