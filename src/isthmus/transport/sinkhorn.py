@@ -24,10 +24,10 @@ import numpy.typing as npt
 
 from isthmus._progress import current_track
 from isthmus._threads import one_blas_thread
-from isthmus._types import FloatArray
+from isthmus._types import FloatArray, IntArray
 from isthmus._validate import check_positive, check_share, check_whole
 from isthmus.errors import CountMismatchError, DegenerateVectorsError, ParameterError
-from isthmus.transport.cost import Cost, median_cost
+from isthmus.transport.cost import Cost, sample_costs
 from isthmus.transport.coupling import Coupling
 
 __all__ = ["default_epsilon", "sinkhorn"]
@@ -40,10 +40,15 @@ LEAST_ROWS, MOST_ROWS = 16, 512
 FLOOR = np.float32(-60)
 """Logarithm of the smallest share of a row's largest entry that is counted: 1e-26. Below, float32
 leaves its normal range, where processors are a hundred times slower."""
+FINEST = 1e-6
+"""Smallest epsilon as a share of the largest cost: entries are then right to a tenth."""
+
+LARGEST = 80.0
+"""Logarithm of the largest weight of a row: float32 ends at 88."""
 LOST = 1e-15
 """Share of its mass under which a column is summed again in the log domain."""
 
-WATCHED, MOST_RELAXED = 5, 1.9
+WATCHED, MOST_RELAXED = 5, 1.98
 """Iterations over which the rate of the error is looked at; the largest over-relaxation."""
 
 ROUNDING = 1e-6
@@ -71,7 +76,8 @@ def sinkhorn(
     cost : Cost
         Of shape (n_source, n_target).
     epsilon : float, optional
-        Weight of the entropy, in units of the cost. Default: ``eta`` times the median cost.
+        Weight of the entropy, in units of the cost. Default: ``eta`` times the median cost. Costs
+        are float32, so entries of the plan are right to about 1e-7 of the largest cost over it.
     eta : float, default 0.02
         AnchorDOT, appendix D: .01 to .1.
     source_mass, target_mass : array-like of shape (n_source,) and (n_target,), optional
@@ -96,7 +102,8 @@ def sinkhorn(
     Raises
     ------
     ParameterError
-        Marginals with a zero or another sum, numbers out of range.
+        Marginals with a zero or another sum, numbers out of range, an epsilon under a millionth of
+        the largest cost.
     CountMismatchError
         Marginals or a start of another length.
     DegenerateVectorsError
@@ -116,8 +123,10 @@ def sinkhorn(
     check_whole(max_iterations, name="max_iterations")
     check_whole(scaling, name="scaling", minimum=0, maximum=60)
     mu, nu = _masses(cost.shape, source_mass, target_mass, balanced=relaxation is None)
+    costs = sample_costs(cost, seed=seed)
     if epsilon is None:
-        epsilon = default_epsilon(cost, eta=eta, seed=seed)
+        epsilon = eta * _median(costs)
+    _check_precision(costs, epsilon)
     solver = _Solver(cost, mu, nu, relaxation, tolerance)
     potentials: Potentials = np.log(mu), np.log(nu)
     if start is not None:
@@ -185,9 +194,9 @@ class _Solver:
         for number in current_track()(range(most), "coupling", most):
             last = number == most - 1
             omega = 1.0 if last else speed.omega
-            new_f, sums, row_error = self._pass((f, g), _Step(epsilon, give, omega), pool)
+            new_f, log_sums, row_error = self._pass((f, g), _Step(epsilon, give, omega), pool)
             wanted = self._wanted(g, give)
-            column_error = float(np.abs(sums - wanted).sum() / self.nu.sum())
+            column_error = float(np.abs(_exp(log_sums) - wanted).sum() / self.nu.sum())
             # after a full step the rows are exact
             error = column_error if omega == 1.0 else max(row_error, column_error)
             errors.append(error)
@@ -197,14 +206,14 @@ class _Solver:
             if last:
                 break
             speed.watch(error, self.tolerance)
-            g = g + omega * (np.log(self.nu) - give * (np.log(sums) - g) - g)
+            g = g + omega * (np.log(self.nu) - give * (log_sums - g) - g)
         return (f, g), errors
 
     def _wanted(self, g: FloatArray, give: float) -> FloatArray:
         """Return the column sums that the potentials ask for: nu, but for marginals that give."""
         if give == 1.0:
             return self.nu
-        wanted: FloatArray = self.nu * np.exp((np.log(self.nu) - g) * (1 - give) / give)
+        wanted: FloatArray = self.nu * _exp((np.log(self.nu) - g) * (1 - give) / give)
         return wanted
 
     def _pass(
@@ -215,8 +224,8 @@ class _Solver:
         Returns
         -------
         new_f : FloatArray of shape (n,)
-        sums : FloatArray of shape (m,)
-            Column sums of the plan of ``new_f`` and ``g``.
+        log_sums : FloatArray of shape (m,)
+            Logarithms of the column sums of the plan of ``new_f`` and ``g``.
         row_error : float
             Of the plan before, as a share of the mass.
         """
@@ -237,55 +246,73 @@ class _Solver:
             exact = np.log(self.mu[rows]) - give * log_sum
             made = f[rows] + omega * (exact - f[rows])
             new_f[rows] = made
-            weight = np.exp(made + top).astype(np.float32)
-            wanted = self.mu[rows] if give == 1.0 else np.exp(exact + log_sum)
-            error = float(np.abs(np.exp(f[rows] + log_sum) - wanted).sum())
+            weight = np.exp(np.minimum(made + top, LARGEST)).astype(np.float32)
+            wanted = self.mu[rows] if give == 1.0 else _exp(exact + log_sum)
+            error = float(np.abs(_exp(f[rows] + log_sum) - wanted).sum())
             return (weight @ tile).astype(np.float64), error
 
         for part, error in pool.map(scale, self._blocks):  # in order: sums do not depend on threads
             sums += part
             off += error
-        self._sum_lost(epsilon, new_f, g, sums)
-        return new_f, sums, off / float(self.mu.sum())
-
-    def _sum_lost(self, epsilon: float, f: FloatArray, g: FloatArray, sums: FloatArray) -> None:
-        """Sum those columns again, in the log domain, whose entries float32 has lost."""
         lost = np.flatnonzero(~(sums > LOST * self.nu))
-        if not len(lost):
-            return
-        top = np.full(len(lost), -np.inf)
+        sums[lost] = 1.0
+        log_sums = np.log(sums)
+        if len(lost):
+            log_sums[lost] = self._sum_lost(lost, epsilon, new_f, g)
+        return new_f, log_sums, off / float(self.mu.sum())
+
+    def _sum_lost(self, lost: IntArray, epsilon: float, f: FloatArray, g: FloatArray) -> FloatArray:
+        """Sum those columns in the log domain whose entries float32 has lost."""
+        top = np.full(len(lost), -1e300)
         total = np.zeros(len(lost))
         for rows in self._blocks:
             logs = self.cost.tile(rows, lost).astype(np.float64) / -epsilon + f[rows][:, None]
             higher = np.maximum(top, logs.max(axis=0))
             total = total * np.exp(top - higher) + np.exp(logs - higher).sum(axis=0)
             top = higher
-        sums[lost] = np.exp(np.maximum(np.log(total) + top + g[lost], -700.0))
+        log_sums: FloatArray = np.log(total) + top + g[lost]
+        return log_sums
+
+
+def _exp(logs: FloatArray) -> FloatArray:
+    """Return the exponentials, up to where float64 ends."""
+    values: FloatArray = np.exp(np.minimum(logs, 700.0))
+    return values
 
 
 class _Speed:
     """The over-relaxation, from the rate at which the error falls.
 
-    For a rate r of plain steps, 2 / (1 + sqrt(1 - r)) is the best for two alternating half-steps
-    (Young 1954); where the error rises for some steps, plain steps bring it back.
+    Steps with w that shrink the error by a factor s are plain steps with a rate r of
+    ``(s + w - 1)^2 / (w^2 s)``, for which 2 / (1 + sqrt(1 - r)) is the best w (Young 1954). A rate
+    seen early is too good, so w grows as long as the rate asks for more; where the error rises,
+    plain steps bring it back.
     """
 
     def __init__(self) -> None:
         self.omega = 1.0
+        self._resume = 1.0
         self._seen: list[float] = []
 
     def watch(self, error: float, tolerance: float) -> None:
         """Take note of an error, and choose the next step."""
-        self._seen.append(error)
-        seen = self._seen
-        if self.omega > 1.0:
-            if error <= tolerance or (len(seen) > 2 * WATCHED and error > seen[-1 - WATCHED]):
-                self.omega, self._seen = 1.0, []
+        if self._resume > 1.0:  # the full step that should have been the last was not
+            self.omega, self._resume, self._seen = self._resume, 1.0, []
             return
-        if len(seen) > 2 * WATCHED and seen[-1] < seen[-1 - WATCHED]:
-            rate = (seen[-1] / seen[-1 - WATCHED]) ** (1 / WATCHED)
-            self.omega = min(MOST_RELAXED, 2 / (1 + float(np.sqrt(1 - min(rate, 1.0)))))
-            self._seen = []
+        if self.omega > 1.0 and error <= tolerance:
+            self.omega, self._resume = 1.0, self.omega
+            return
+        seen = self._seen = [*self._seen[-2 * WATCHED :], error]
+        if len(seen) <= 2 * WATCHED:
+            return
+        if error >= seen[-1 - WATCHED]:
+            self.omega, self._seen = 1.0, []
+            return
+        shrunk = (error / seen[-1 - WATCHED]) ** (1 / WATCHED)
+        rate = min((shrunk + self.omega - 1) ** 2 / (self.omega**2 * shrunk), 1.0)
+        omega = min(MOST_RELAXED, 2 / (1 + float(np.sqrt(1 - rate))))
+        if omega > self.omega + 0.01:
+            self.omega, self._seen = omega, []
 
 
 def default_epsilon(cost: Cost, *, eta: float, seed: int) -> float:
@@ -297,14 +324,30 @@ def default_epsilon(cost: Cost, *, eta: float, seed: int) -> float:
         No median cost over 0.
     """
     check_positive(eta, name="eta")
-    median = median_cost(cost, seed=seed)
+    return eta * _median(sample_costs(cost, seed=seed))
+
+
+def _median(costs: FloatArray) -> float:
+    median = float(np.median(costs))
     if not median > 1e-6:
         raise DegenerateVectorsError(
             expected="a median cost over 0, of which epsilon is a share",
             got=f"{median:.3g}",
-            do="look for rows that are all alike, or set epsilon",
+            do="look for rows or anchors that are all alike, or set epsilon",
         )
-    return eta * median
+    return median
+
+
+def _check_precision(costs: FloatArray, epsilon: float) -> None:
+    """Refuse an epsilon that is lost in the rounding of the costs."""
+    largest = float(np.abs(costs).max())
+    if epsilon < FINEST * largest:
+        raise ParameterError(
+            expected=f"epsilon of at least {FINEST * largest:.2g}, as costs reach {largest:.3g} "
+            "and have seven digits",
+            got=f"{epsilon:.3g}",
+            do="raise epsilon, or subtract from the costs what they have in common",
+        )
 
 
 def _masses(
