@@ -47,6 +47,7 @@ class Row:
     same as no row).
     learns: the rows matter, so rows that are all equal are refused.
     minimum: fewest pairs.
+    pools: the map needs rows without a pair.
     """
 
     name: str
@@ -54,9 +55,20 @@ class Row:
     weight_counts: bool = True
     learns: bool = True
     minimum: int = 2
+    pools: bool = False
 
     def make(self) -> Map:
         return make(self.name, **self.params)
+
+    def fit(self, X: Any, Y: Any, *, made: Map | None = None, **given: Any) -> Map:
+        """Fit, with rows without a pair where the map needs some."""
+        made = self.make() if made is None else made
+        widths = [np.asarray(side).shape[1:] for side in (X, Y)]
+        if self.pools and all(len(width) == 1 and width[0] for width in widths):
+            (source,), (target,) = widths
+            given["unpaired_source"] = planted(30, source, 1, seed=5)[0]
+            given["unpaired_target"] = planted(25, 1, target, seed=6)[1]
+        return made.fit(X, Y, **given)
 
 
 ROWS = [
@@ -111,6 +123,14 @@ ROWS = [
         weight_counts=False,
         minimum=10,
     ),
+    Row("anchor_cca", {"gamma": 1.0, "eta": 0.1}, minimum=20, pools=True, weight_counts=False),
+    Row(
+        "anchordot",
+        {"gamma": 1.0, "eta": 0.1, "width": 4, "epochs": 2, "warm_up": 1},
+        minimum=20,
+        pools=True,
+        weight_counts=False,
+    ),
 ]
 
 SIZES = [(60, 7, 11), (60, 11, 7), (60, 8, 8), (12, 20, 16), (12, 16, 20), (40, 1, 3), (40, 3, 1)]
@@ -126,9 +146,9 @@ def row(request):
 
 
 @pytest.fixture(params=SIZES, ids=str)
-def pairs(request):
+def pairs(request, row):
     n, dim_source, dim_target = request.param
-    return planted(n, dim_source, dim_target)
+    return planted(max(n, row.minimum), dim_source, dim_target)
 
 
 def planted(n, dim_source, dim_target, seed=0):
@@ -169,7 +189,7 @@ def test_fit_returns_the_map_and_transform_gives_float32_in_one_space(row, pairs
     X, Y = pairs
     made = row.make()
 
-    assert made.fit(X, Y) is made
+    assert row.fit(X, Y, made=made) is made
     mapped, target = both(made, X, Y)
     assert mapped.dtype == target.dtype == np.float32
     assert mapped.shape == target.shape
@@ -182,8 +202,8 @@ def test_fit_returns_the_map_and_transform_gives_float32_in_one_space(row, pairs
 
 def test_fit_forgets_an_earlier_fit(row):
     X, Y = planted(60, 7, 11)
-    twice = row.make().fit(*planted(30, 5, 4, seed=1)).fit(X, Y)
-    once = row.make().fit(X, Y)
+    twice = row.fit(X, Y, made=row.fit(*planted(30, 5, 4, seed=1)))
+    once = row.fit(X, Y)
 
     assert twice.get_state().keys() == once.get_state().keys()
     for name, array in once.get_state().items():
@@ -200,7 +220,7 @@ def test_no_input_is_changed_and_no_global_randomness_is_touched(row, pairs):
     np.random.seed(7)  # noqa: NPY002 - the global state is what is tested
     expected = np.random.RandomState(7).random_sample()
 
-    fitted = row.make().fit(X, Y, sample_weight=weight)
+    fitted = row.fit(X, Y, sample_weight=weight)
     both(fitted, X, Y)
 
     assert np.random.random_sample() == expected  # noqa: NPY002
@@ -210,7 +230,7 @@ def test_no_input_is_changed_and_no_global_randomness_is_touched(row, pairs):
 
 def test_what_comes_out_does_not_share_memory_with_the_state(row):
     X, Y = planted(40, 6, 6)
-    fitted = row.make().fit(X, Y)
+    fitted = row.fit(X, Y)
     before = {name: array.copy() for name, array in fitted.get_state().items()}
     Z = fitted.transform(X[:3])
 
@@ -224,7 +244,7 @@ def test_what_comes_out_does_not_share_memory_with_the_state(row):
 def test_the_numbers_of_a_row_depend_on_neither_batch_nor_threads(row, threads):
     rng = np.random.default_rng(3)
     X, Y = planted(30, 33, 21)
-    fitted = row.make().fit(X, Y)
+    fitted = row.fit(X, Y)
     many_x = rng.standard_normal((6_000, 33)).astype(np.float32)
     many_y = rng.standard_normal((6_000, 21)).astype(np.float32)
     with threadpool_limits(1):
@@ -239,8 +259,8 @@ def test_the_numbers_of_a_row_depend_on_neither_batch_nor_threads(row, threads):
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_number_types_and_memory_orders_give_the_same(row, dtype):
     X, Y = (side.astype(np.float16) for side in planted(40, 6, 5))
-    expected = row.make().fit(X.astype(np.float32), Y.astype(np.float32))
-    fitted = row.make().fit(np.asfortranarray(X.astype(dtype)), Y.astype(dtype)[::-1][::-1])
+    expected = row.fit(X.astype(np.float32), Y.astype(np.float32))
+    fitted = row.fit(np.asfortranarray(X.astype(dtype)), Y.astype(dtype)[::-1][::-1])
 
     mapped = fitted.transform(X.astype(dtype).tolist())
 
@@ -250,7 +270,7 @@ def test_number_types_and_memory_orders_give_the_same(row, dtype):
 
 def test_state_round_trip_is_exact(row, pairs):
     X, Y = pairs
-    fitted = row.make().fit(X, Y)
+    fitted = row.fit(X, Y)
     state = fitted.get_state()
     params = json.loads(json.dumps(fitted.get_params()))
     params = {name: tuple(v) if isinstance(v, list) else v for name, v in params.items()}
@@ -265,7 +285,7 @@ def test_state_round_trip_is_exact(row, pairs):
 
 def test_state_that_does_not_fit_is_refused(row):
     X, Y = planted(40, 6, 5)
-    fitted = row.make().fit(X, Y)
+    fitted = row.fit(X, Y)
     dims = {"dim_source": 6, "dim_target": 5}
     params, state = fitted.get_params(), fitted.get_state()
 
@@ -301,7 +321,7 @@ def test_use_before_fit(row):
 
 
 def test_wrong_width_after_fit(row):
-    fitted = row.make().fit(*planted(20, 4, 5))
+    fitted = row.fit(*planted(20, 4, 5))
 
     with pytest.raises(DimensionError, match="X with 4 columns; got 5 columns"):
         fitted.transform(np.ones((2, 5)))
@@ -335,18 +355,18 @@ def test_bad_pairs(row, case):
     given, error, text = bad(*planted(20, 4, 5))[case]
 
     with pytest.raises(error, match=text):
-        row.make().fit(*given)
+        row.fit(*given)
 
 
 def test_fewer_pairs_than_needed(row):
     X, Y = planted(row.minimum, 4, 5)
 
-    row.make().fit(X, Y)
+    row.fit(X, Y)
     if row.minimum > 1:
         with pytest.raises(TooFewPairsError, match=f"{row.minimum} pairs; got {row.minimum - 1}"):
-            row.make().fit(X[:-1], Y[:-1])
+            row.fit(X[:-1], Y[:-1])
         with pytest.raises(TooFewPairsError, match="of a weight over 0"):
-            row.make().fit(X, Y, sample_weight=np.arange(len(X)))
+            row.fit(X, Y, sample_weight=np.arange(len(X)))
 
 
 def test_rows_that_are_all_equal(row):
@@ -354,34 +374,34 @@ def test_rows_that_are_all_equal(row):
     same_x, same_y = np.repeat(X[:1], 20, axis=0), np.repeat(Y[:1], 20, axis=0)
 
     if not row.learns:
-        row.make().fit(same_x, same_y)
+        row.fit(same_x, same_y)
         return
     with pytest.raises(DegenerateVectorsError, match="two different rows in X; got 20 equal rows"):
-        row.make().fit(same_x, Y)
+        row.fit(same_x, Y)
     with pytest.raises(DegenerateVectorsError, match="two different rows in Y; got 20 equal rows"):
-        row.make().fit(X, same_y)
+        row.fit(X, same_y)
 
 
 def test_rows_that_differ_only_beyond_float32(row):
     X, Y = planted(20, 4, 5)
     if row.learns:
         with pytest.raises(DegenerateVectorsError, match="two different rows in X"):
-            row.make().fit(X.astype(np.float64) * 1e-200, Y)
+            row.fit(X.astype(np.float64) * 1e-200, Y)
 
 
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_vectors_of_a_scale_that_float32_cannot_learn_from(row, scale):
     X, Y = planted(20, 4, 5)
     if not row.learns:
-        row.make().fit(X * np.float32(scale), Y * np.float32(scale))
+        row.fit(X * np.float32(scale), Y * np.float32(scale))
         return
     error, text = InvalidVectorsError, "numbers up to 1e.15 in {}; .* Do: scale the vectors down"
     if scale < 1:
         error, text = DegenerateVectorsError, "rows of {} that differ by at least 1e-15"
     with pytest.raises(error, match=text.format("X")):
-        row.make().fit(X * np.float32(scale), Y)
+        row.fit(X * np.float32(scale), Y)
     with pytest.raises(error, match=text.format("Y")):
-        row.make().fit(X, Y * np.float32(scale))
+        row.fit(X, Y * np.float32(scale))
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-100, 1e100, 1e200, 1e308])
@@ -389,8 +409,8 @@ def test_the_scale_of_extreme_weights_does_not_matter(row, scale):
     X, Y = planted(40, 6, 5)
     weight = np.linspace(0.5, 1, 40)
 
-    extreme = row.make().fit(X, Y, sample_weight=weight * scale)
-    plain = row.make().fit(X, Y, sample_weight=weight)
+    extreme = row.fit(X, Y, sample_weight=weight * scale)
+    plain = row.fit(X, Y, sample_weight=weight)
 
     for one, other in zip(both(extreme, X, Y), both(plain, X, Y), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)
@@ -409,7 +429,7 @@ def test_bad_weights(row, weight, error, text):
     X, Y = planted(20, 4, 5)
 
     with pytest.raises(error, match=text):
-        row.make().fit(X, Y, sample_weight=weight)
+        row.fit(X, Y, sample_weight=weight)
 
 
 def test_constant_columns_and_duplicate_rows_give_finite_numbers(row):
@@ -417,7 +437,7 @@ def test_constant_columns_and_duplicate_rows_give_finite_numbers(row):
     X[:, 2], Y[:, 0] = 3.0, 0.0
     X[10:20], Y[10:20] = X[0], Y[0]
 
-    fitted = row.make().fit(X, Y)
+    fitted = row.fit(X, Y)
 
     for out in both(fitted, X * 10, Y * 10):
         assert np.isfinite(out).all()
@@ -427,8 +447,8 @@ def test_a_weight_of_zero_is_the_same_as_no_row(row):
     X, Y = planted(40, 6, 5)
     weight = np.r_[np.ones(30), np.zeros(10)]
 
-    weighted = row.make().fit(X, Y, sample_weight=weight)
-    without = row.make().fit(X[:30], Y[:30], sample_weight=np.ones(30))
+    weighted = row.fit(X, Y, sample_weight=weight)
+    without = row.fit(X[:30], Y[:30], sample_weight=np.ones(30))
 
     for one, other in zip(both(weighted, X, Y), both(without, X, Y), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -437,8 +457,8 @@ def test_a_weight_of_zero_is_the_same_as_no_row(row):
 def test_weights_of_one_are_the_same_as_none(row):
     X, Y = planted(40, 6, 5)
 
-    weighted = row.make().fit(X, Y, sample_weight=np.ones(40))
-    plain = row.make().fit(X, Y)
+    weighted = row.fit(X, Y, sample_weight=np.ones(40))
+    plain = row.fit(X, Y)
 
     for one, other in zip(both(weighted, X, Y), both(plain, X, Y), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)
@@ -450,8 +470,8 @@ def test_a_weight_of_k_is_the_same_as_the_row_k_times(row, size):
     X, Y = planted(*size)
     counts = np.random.default_rng(0).integers(1, 4, size[0])
 
-    weighted = row.make().fit(X, Y, sample_weight=counts)
-    repeated = row.make().fit(np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0))
+    weighted = row.fit(X, Y, sample_weight=counts)
+    repeated = row.fit(np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0))
 
     one, other = both(weighted, X, Y), both(repeated, X, Y)
     if weighted.lands_in == "comparison":  # directions are free up to their sign
@@ -463,11 +483,12 @@ def test_a_weight_of_k_is_the_same_as_the_row_k_times(row, size):
 def test_a_composed_map_survives_its_description(row, pairs):
     X, Y = pairs
     width = min(2, X.shape[1], Y.shape[1])
-    composed = Compose(
+    unfitted = Compose(
         [Normalise(), Centre(), PCA(n_components=width)] if X.shape[1] > 1 else [Centre()],
         row.make(),
         [Normalise(), Whiten()] if Y.shape[1] > 1 else [Whiten()],
-    ).fit(X, Y)
+    )
+    composed = row.fit(X, Y, made=unfitted)
     description = json.loads(json.dumps(composed.describe()))
 
     again = Compose.from_description(description, composed.get_state())

@@ -29,7 +29,7 @@ from isthmus._types import FloatArray
 from isthmus._validate import check_positive, check_whole
 from isthmus.maps._anchor_plan import PLAN_STATE, Planned
 from isthmus.maps._fitting import check_fit
-from isthmus.maps._sides import Sides, centre, centre_sides, check_pools
+from isthmus.maps._sides import FEWEST_ANCHORS, Sides, centre, centre_sides, check_pools
 from isthmus.transport import Coupling
 from isthmus.transport.coupling import iter_tiles
 
@@ -150,7 +150,9 @@ class AnchorCCA(Planned):
         check_positive(self.ridge, name="ridge", maximum=MOST)
         check_positive(self.plan_pairs, name="plan_pairs", maximum=MOST)
         check_whole(self.seed, name="seed", minimum=0)
-        sides = centre_sides(check_fit(X, Y, sample_weight), unpaired_source, unpaired_target)
+        sides = centre_sides(
+            check_fit(X, Y, sample_weight, minimum=FEWEST_ANCHORS), unpaired_source, unpaired_target
+        )
         check_pools(sides)
         plan = self._couple(sides)[1]
         whiteners = [_whitener(rows, self.ridge) for rows in sides.stacked]
