@@ -169,9 +169,10 @@ class _Run:
             if not judged or (epoch + 1) % LOOK_EVERY:
                 continue
             looks.append((epoch + 1, self._look(held_out)))
-            if looks[-1][1] >= max(score for _, score in looks):
+            place = int(np.argmax([score for _, score in looks]))
+            if place == len(looks) - 1:
                 best = self._copy()
-            elif len(looks) - 1 - _place_of_best(looks) >= (patience or 0):
+            elif len(looks) - 1 - place >= (patience or 0):
                 break
         source, target = self._encoders(best if looks else self._copy())
         scale = min(math.exp(float(self.log_scale.item())), self.schedule.largest_scale)
@@ -238,12 +239,6 @@ class _Run:
             offset = bias + shift.astype(np.float64) @ weight
             made.append(Encoder(folded.astype(np.float32), offset.astype(np.float32)))
         return made[0], made[1]
-
-
-def _place_of_best(looks: Sequence[tuple[int, float]]) -> int:
-    """Return the place of the last best look."""
-    best = max(score for _, score in looks)
-    return max(place for place, (_, score) in enumerate(looks) if score == best)
 
 
 def pair_loss(weight: FloatArray | None = None) -> Loss:

@@ -1,0 +1,288 @@
+"""AnchorDOT and AnchorCCA: what both do with a plan, on planted and on real vectors."""
+
+import numpy as np
+import pytest
+
+from isthmus import sample
+from isthmus.errors import (
+    DimensionError,
+    EmptyInputError,
+    InvalidVectorsError,
+    NotConvergedError,
+    ParameterError,
+    TooFewPairsError,
+)
+from isthmus.maps import AnchorCCA, AnchorDOT, Relative
+
+QUICK = {"gamma": 1.0, "eta": 0.05}
+
+
+def dot(**params):
+    return AnchorDOT(
+        **{**QUICK, "epochs": 40, "warm_up": 5, "width": 32, "learning_rate": 1e-2, **params}
+    )
+
+
+def cca(**params):
+    return AnchorCCA(**{**QUICK, **params})
+
+
+BOTH = pytest.mark.parametrize("make", [dot, cca], ids=["anchordot", "anchor_cca"])
+
+
+def planted(n_anchors=60, pool=100, seed=0, dims=(10, 8)):
+    """Return anchors, disjoint pools and test pairs of two views of one latent space."""
+    rng = np.random.default_rng(seed)
+    latent = rng.standard_normal((n_anchors + 2 * pool + 50, 6))
+    X, Y = (
+        latent @ rng.standard_normal((6, dim)) + 0.1 * rng.standard_normal((len(latent), dim))
+        for dim in dims
+    )
+    at = np.cumsum([n_anchors, pool, pool])
+    return {
+        "anchors": (X[: at[0]], Y[: at[0]]),
+        "pools": {"unpaired_source": X[at[0] : at[1]], "unpaired_target": Y[at[1] : at[2]]},
+        "test": (X[at[2] :], Y[at[2] :]),
+    }
+
+
+def recall(fitted, X, Y, k=1):
+    scores = fitted.transform(X) @ fitted.transform_target(Y).T
+    own = np.diag(scores)
+    return float(((scores > own[:, None]).sum(axis=1) < k).mean())
+
+
+@BOTH
+def test_partners_of_new_rows_are_found(make):
+    case = planted()
+
+    fitted = make().fit(*case["anchors"], **case["pools"])
+
+    assert recall(fitted, *case["test"]) > 0.6
+    np.testing.assert_allclose(
+        np.linalg.norm(fitted.transform(case["test"][0]), axis=1), 1, atol=1e-5
+    )
+
+
+@BOTH
+def test_the_order_of_the_pools_does_not_matter(make):
+    case = planted()
+    shuffled = {
+        name: np.random.default_rng(1).permutation(rows) for name, rows in case["pools"].items()
+    }
+
+    one = make().fit(*case["anchors"], **case["pools"])
+    other = make().fit(*case["anchors"], **shuffled)
+
+    for test in ("test", "anchors"):
+        assert recall(one, *case[test]) == pytest.approx(recall(other, *case[test]), abs=0.12)
+
+
+@BOTH
+def test_no_partner_in_the_pools_is_needed_and_sizes_may_differ(make):
+    case = planted(pool=100)
+    pools = case["pools"]
+
+    fitted = make().fit(
+        *case["anchors"],
+        unpaired_source=pools["unpaired_source"][:35],
+        unpaired_target=pools["unpaired_target"],
+    )
+
+    assert recall(fitted, *case["test"]) > 0.5
+
+
+@BOTH
+def test_it_is_the_same_again(make):
+    case = planted()
+
+    one, other = (make(seed=3).fit(*case["anchors"], **case["pools"]) for _ in range(2))
+
+    for name, array in one.get_state().items():
+        np.testing.assert_array_equal(array, other.get_state()[name])
+
+
+@BOTH
+def test_what_was_used_is_kept(make):
+    case = planted()
+
+    fixed = make().fit(*case["anchors"], **case["pools"])
+    searched = make(gamma="auto", eta=0.1).fit(*case["anchors"], **case["pools"])
+
+    assert (float(fixed.gamma_), float(fixed.eta_)) == (1.0, 0.05)
+    assert len(fixed.searched_rank_) == 0
+    assert searched.searched_gamma_.tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert set(searched.searched_eta_) == {0.1}
+    best = int(searched.searched_rank_.argmin())
+    assert float(searched.gamma_) == searched.searched_gamma_[best]
+    assert fixed.coupling_errors_[-1] <= 1e-4 < fixed.coupling_errors_[0]
+    assert f"plan after {len(fixed.coupling_errors_)} iterations" in fixed.about
+
+
+@BOTH
+def test_rows_without_a_pair_help_on_real_vectors(make):
+    documents = sample.load().documents
+    X, Y = (documents[model].vectors.astype(np.float32) for model in ("minilm-l6", "mpnet"))
+    order = np.random.default_rng(100).permutation(len(X))
+    anchors, test, rest = order[:60], order[60:260], order[260:]
+    half = len(rest) // 2
+
+    fitted = (make(width=256) if make is dot else make()).set_params(eta=0.1)
+    fitted.fit(
+        X[anchors], Y[anchors], unpaired_source=X[rest[:half]], unpaired_target=Y[rest[half:]]
+    )
+    alone = Relative().fit(X[anchors], Y[anchors])
+
+    # the same profiles, without the plan
+    assert recall(fitted, X[test], Y[test]) > recall(alone, X[test], Y[test]) + 0.03
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("n_anchors", "n_pool", "error", "text"),
+    [
+        (19, 100, TooFewPairsError, "20 pairs; got 19"),
+        (60, 1, EmptyInputError, "20 rows in unpaired_source, .*; got 1"),
+        (60, 0, EmptyInputError, "unpaired_source with at least one row"),
+    ],
+)
+def test_too_few_of_something(make, n_anchors, n_pool, error, text):
+    case = planted()
+    anchors = [side[:n_anchors] for side in case["anchors"]]
+    pools = {name: rows[:n_pool] for name, rows in case["pools"].items()}
+
+    with pytest.raises(error, match=text):
+        make().fit(*anchors, **pools)
+
+
+@BOTH
+@pytest.mark.parametrize("missing", ["unpaired_source", "unpaired_target"])
+def test_a_side_without_unpaired_rows(make, missing):
+    case = planted()
+
+    with pytest.raises(EmptyInputError, match=f"rows in {missing}.*; got 0.*fit contrastive"):
+        make().fit(*case["anchors"], **{**case["pools"], missing: None})
+
+
+@BOTH
+def test_anchors_that_repeat_count_once(make):
+    case = planted()
+    X, Y = (np.repeat(side[:10], 6, axis=0) for side in case["anchors"])
+
+    with pytest.raises(TooFewPairsError, match="got 60 pairs, 10 of them different"):
+        make().fit(X, Y, **case["pools"])
+
+    X, Y = (side[np.r_[np.arange(40), np.zeros(20, int)]] for side in case["anchors"])
+    assert np.isfinite(make().fit(X, Y, **case["pools"]).transform(X)).all()
+
+
+@BOTH
+def test_an_eta_too_small_to_converge_is_named(make, monkeypatch):
+    monkeypatch.setattr("isthmus.maps._anchor_plan.sinkhorn", short_of_iterations)
+    case = planted()
+
+    with pytest.raises(NotConvergedError, match=r"marginals within 0.01.*raise epsilon"):
+        make(eta=1e-3).fit(*case["anchors"], **case["pools"])
+
+
+def short_of_iterations(cost, **given):
+    from isthmus.transport import sinkhorn
+
+    return sinkhorn(cost, max_iterations=3, **given)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("params", "text"),
+    [
+        ({"gamma": 2.5}, "gamma from 0 to 2, or 'auto'; got 2.5"),
+        ({"eta": 0.0}, "eta"),
+        ({"eta": float("nan")}, "eta"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_parameters_out_of_range(make, params, text):
+    case = planted()
+
+    with pytest.raises(ParameterError, match=text):
+        make(**params).fit(*case["anchors"], **case["pools"])
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (lambda: dot(chunk=1), "chunk"),
+        (lambda: dot(epochs=0), "epochs"),
+        (lambda: dot(width=0), "width"),
+        (lambda: dot(warm_up=-1), "warm_up"),
+        (lambda: dot(patience=0), "patience"),
+        (lambda: dot(weight_decay=-1.0), "weight_decay"),
+        (lambda: dot(learning_rate=0.0), "learning_rate"),
+        (lambda: dot(device="abacus"), "a device that torch has here"),
+        (lambda: cca(ridge=0.0), "ridge"),
+        (lambda: cca(plan_pairs=-1.0), "plan_pairs"),
+    ],
+)
+def test_parameters_of_one_of_them_out_of_range(made, text):
+    case = planted()
+
+    with pytest.raises(ParameterError, match=text):
+        made().fit(*case["anchors"], **case["pools"])
+
+
+@BOTH
+def test_pools_that_do_not_fit(make):
+    case = planted()
+    X, pools = case["anchors"][0], case["pools"]
+    broken = pools["unpaired_target"].copy()
+    broken[4, 2] = np.nan
+
+    with pytest.raises(DimensionError, match="unpaired_target with 8 columns; got 10"):
+        make().fit(*case["anchors"], **{**pools, "unpaired_target": X})
+    with pytest.raises(InvalidVectorsError, match=r"unpaired_target; got NaN .* row 4"):
+        make().fit(*case["anchors"], **{**pools, "unpaired_target": broken})
+
+
+def test_with_patience_training_ends_early_and_anchors_are_held_out():
+    case = planted()
+
+    fitted = dot(epochs=300, patience=1, learning_rate=0.1).fit(*case["anchors"], **case["pools"])
+
+    assert len(fitted.look_scores_) > 0
+    assert len(fitted.losses_) == fitted.look_epochs_[-1] < 300
+
+
+def test_more_chunks_than_one_see_every_row():
+    case = planted()
+
+    fitted = dot(chunk=30).fit(*case["anchors"], **case["pools"])
+
+    assert recall(fitted, *case["test"]) > 0.5
+
+
+def test_a_short_side_is_drawn_anew_for_each_chunk():
+    from isthmus.maps.anchor_dot import _parts
+
+    rng = np.random.default_rng(0)
+
+    long = _parts(100, 4, 25, rng)
+    short = _parts(20, 4, 25, rng)
+    uneven = _parts(90, 4, 25, rng)
+
+    assert sorted(np.concatenate(long)) == list(range(100))
+    assert sorted(np.concatenate(uneven)) == list(range(90))
+    assert [sorted(part) for part in short] == [list(range(20))] * 4
+
+
+def test_the_plan_counts_as_so_many_pairs():
+    case = planted()
+
+    def directions(**params):
+        fitted = cca(**params).fit(*case["anchors"], **case["pools"])
+        return fitted.source_directions_ @ fitted.target_directions_.T
+
+    # with a weight near zero, how the pools are coupled is without effect
+    np.testing.assert_allclose(
+        directions(plan_pairs=1e-6, eta=0.05), directions(plan_pairs=1e-6, eta=0.5), atol=1e-4
+    )
+    assert np.abs(directions(eta=0.05) - directions(eta=0.5)).max() > 0.01
