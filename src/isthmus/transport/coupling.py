@@ -20,8 +20,8 @@ __all__ = ["Coupling", "Side"]
 
 Side = Literal["source", "target"]
 
-TILE = 1 << 22
-"""Entries of the plan in memory at once: 16 MB."""
+TILE = 1 << 21
+"""Entries of the plan in memory at once: 8 MB."""
 
 LEAST = np.float32(-80)
 """Logarithm of the smallest share that an entropy counts: below, float32 gets slow."""
