@@ -123,15 +123,35 @@ def test_scope_counts_and_kind_are_flagged_not_refused(planted, bridge):
 
 
 @pytest.mark.parametrize("method", ["cca", "relative"])
-def test_maps_into_a_comparison_space_score_but_do_not_convert(planted, fitted, method):
+def test_maps_into_a_comparison_space_carry_both_sides_to_one_space(planted, fitted, method):
     bridge = fitted(method)
     assert bridge.lands_in == "comparison"
-    left = bridge.transform(planted.source.vectors)
-    right = bridge.transform_target(planted.target.vectors)
-    assert left.shape == right.shape
     assert bridge.calibration.n_scores > 0
-    with pytest.raises(UnsupportedOperationError, match=f"a comparison space \\({method}\\)"):
-        bridge.apply(planted.source)
+
+    left, right = bridge.apply(planted.source), bridge.apply(planted.target)
+
+    assert left.space.fingerprint == right.space.fingerprint
+    assert left.space == dataclasses.replace(bridge.comparison_space, bridged_from=bridge.hash)
+    assert left.space.model == f"{method} of {bridge.source.model} and {bridge.target.model}"
+    for side, raw in (
+        (left, bridge.transform(planted.source.vectors)),
+        (right, bridge.transform_target(planted.target.vectors)),
+    ):
+        unit = raw / np.linalg.norm(raw, axis=1, keepdims=True)
+        np.testing.assert_allclose(side.vectors, unit, atol=1e-6)
+    found = (left.vectors @ right.vectors.T).argmax(axis=1)
+    assert (found == np.arange(len(found))).mean() > 10 / len(found)
+
+
+def test_a_comparison_space_belongs_to_one_bridge(planted, fitted):
+    bridge, other = fitted("cca"), fitted("relative")
+    carried = bridge.apply(planted.source)
+
+    assert carried.space.fingerprint != other.apply(planted.source).space.fingerprint
+    with pytest.raises(SpaceMismatchError):
+        bridge.apply(carried)
+    with pytest.raises(UnsupportedOperationError, match="one that lands in its target space"):
+        _ = fitted("procrustes").comparison_space
 
 
 def test_calibration_brings_scores_nearer_to_native_ones(planted, bridge):

@@ -13,7 +13,6 @@ from isthmus.errors import (
     ParameterError,
     SpaceMismatchError,
     UnknownFormatError,
-    UnsupportedOperationError,
     WriteFailedError,
     WrongDirectionError,
 )
@@ -143,12 +142,21 @@ def test_nothing_is_written_for_vectors_that_do_not_fit(sets, bridge, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_comparison_map_cannot_convert(sets, tmp_path):
+def test_a_comparison_map_carries_both_sides_where_they_meet(sets, tmp_path):
     rows = np.arange(200)
     bridge = Bridge.fit(Pairs.from_rows(*sets, rows, rows), method="cca")
-    with pytest.raises(UnsupportedOperationError, match="a comparison space"):
-        apply_bridge(bridge, sets[0], tmp_path / "out.npy")
-    assert list(tmp_path.iterdir()) == []
+
+    done = [
+        apply_bridge(bridge, side, tmp_path / name, dtype="float32")
+        for side, name in zip(sets, ("a.npy", "b.npy"), strict=True)
+    ]
+
+    left, right = (VectorSet.load(one.path) for one in done)
+    assert left.space.fingerprint == right.space.fingerprint == done[0].space.fingerprint
+    np.testing.assert_array_equal(left.vectors, bridge.apply(sets[0]).vectors)
+    np.testing.assert_array_equal(right.vectors, bridge.apply(sets[1]).vectors)
+    assert done[0].scope.rows == len(sets[0])
+    assert (done[1].scope.rows, done[1].share_outside) == (0, 0.0)
 
 
 def test_a_bad_row_in_the_middle_leaves_what_was_there(sets, bridge, source, tmp_path):

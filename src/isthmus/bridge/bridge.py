@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
+from isthmus._linalg import normalise
 from isthmus._progress import Track, silent
 from isthmus._rowwise import in_row_blocks
 from isthmus._types import FloatArray
@@ -205,7 +206,10 @@ class Bridge:
         return self.map.transform_target(Y)
 
     def apply(self, vectors: VectorSet) -> VectorSet:
-        """Carry a set into the target space, of unit length where that space's vectors are.
+        """Carry a set over, of unit length where the vectors of the space that it lands in are.
+
+        A map that lands in the target space carries source vectors there. One that lands in a
+        comparison space carries vectors of either side to `comparison_space`, where both meet.
 
         Rows outside the scope, or of another kind than the pairs, are carried too; `examine` counts
         them. The set's kind and prompt stay; ``bridged_from`` becomes the bridge's hash.
@@ -213,20 +217,66 @@ class Bridge:
         Raises
         ------
         WrongDirectionError
-            Vectors of the target space.
+            Vectors of the target space, where that is where the map lands.
         SpaceMismatchError
             Vectors of any other space.
-        UnsupportedOperationError
-            A map that lands in a comparison space: nothing of the target's model is there.
         """
-        self.check_source(vectors.space)
-        self.check_lands_in_target()
-        mapped = in_row_blocks(self.transform, vectors.matrix())
-        return VectorSet(vectors.ids, mapped, self.space_of_applied(vectors.space))
+        space = self.space_of_applied(vectors.space)
+        forward = self.transform if self.starts_from(vectors.space) else self.transform_target
 
-    def space_of_applied(self, source: Space) -> Space:
-        """Return the space of what `apply` gives for vectors of ``source``."""
-        return replace(self.target, kind=source.kind, prompt=source.prompt, bridged_from=self.hash)
+        def carry_block(rows: FloatArray) -> FloatArray:
+            mapped = forward(rows)
+            return mapped if self.lands_in == "target" else normalise(mapped)
+
+        return VectorSet(vectors.ids, in_row_blocks(carry_block, vectors.matrix()), space)
+
+    def space_of_applied(self, space: Space) -> Space:
+        """Return the space of what `apply` gives for vectors of ``space``.
+
+        Raises
+        ------
+        WrongDirectionError, SpaceMismatchError
+        """
+        self.starts_from(space)
+        lands = self.target if self.lands_in == "target" else self.comparison_space
+        return replace(lands, kind=space.kind, prompt=space.prompt, bridged_from=self.hash)
+
+    def starts_from(self, space: Space) -> bool:
+        """Return whether vectors of ``space`` go through the source side, or, if not, the other.
+
+        Raises
+        ------
+        WrongDirectionError, SpaceMismatchError
+            Vectors that `apply` does not carry.
+        """
+        at_target = space.fingerprint == self.target.fingerprint
+        if self.lands_in == "comparison" and at_target:
+            return self.source.fingerprint == space.fingerprint
+        self.check_source(space)
+        return True
+
+    @property
+    def comparison_space(self) -> Space:
+        """The space in which both sides meet, of this bridge alone; vectors have length one.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            A map that lands in its target space.
+        """
+        if self.lands_in == "target":
+            raise UnsupportedOperationError(
+                expected="a bridge that lands in a comparison space",
+                got=f"one that lands in its target space ({self.method})",
+                do="compare what apply gives with vectors of the target",
+            )
+        width = self.transform(np.eye(1, self.source.dim, dtype=np.float32)).shape[1]
+        return Space(
+            model=f"{self.method} of {self.source.model} and {self.target.model}",
+            revision=self.hash,
+            dim=width,
+            normalized=True,
+        )
 
     def outside(self, X: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Tell which source rows (n, dim_source) lie outside the scope, as booleans (n,)."""
@@ -275,7 +325,7 @@ class Bridge:
             raise UnsupportedOperationError(
                 expected="a bridge that lands in its target space",
                 got=f"one that lands in a comparison space ({self.method})",
-                do="compare transform(X) with transform_target(Y), or fit procrustes or ridge",
+                do="apply it to both sides and search there, or fit procrustes or ridge",
             )
 
     def require(self, status: str = "bridge") -> None:

@@ -187,8 +187,8 @@ class ScopeReport:
 
     @property
     def share_outside(self) -> float:
-        """From 0 to 1; about .03 for new rows of the same kind."""
-        return self.outside / self.rows
+        """From 0 to 1; about .03 for new rows of the same kind; 0 where none was looked at."""
+        return self.outside / max(self.rows, 1)
 
     @property
     def kind_differs(self) -> bool:

@@ -30,8 +30,9 @@ def apply(
 ) -> None:
     """Carry vectors into the target space.
 
-    Batch by batch, from a file to a new one. Nothing in it is random: --seed is accepted as by
-    every command, and changes nothing.
+    Batch by batch, from a file to a new one. A bridge of anchordot, cca and their like has a space
+    of its own, in which both sides meet: it carries vectors of either side there. Nothing in it is
+    random: --seed is accepted as by every command, and changes nothing.
     """
     del seed
     from isthmus.bridge import Bridge
@@ -45,8 +46,9 @@ def apply(
     applied = apply_bridge(fitted, source, out, dtype=as_dtype(dtype), track=output.track)
     for note in applied.notes:
         output.warn(note)
+    outside = f", {applied.share_outside:.1%} outside the scope" if applied.scope.rows else ""
     output.say(
-        f"{applied.rows:,} rows carried to {applied.space} in {applied.seconds:.1f} s, "
-        f"{applied.share_outside:.1%} outside the scope: {out}"
+        f"{applied.rows:,} rows carried to {applied.space} in {applied.seconds:.1f} s{outside}: "
+        f"{out}"
     )
     output.done(applied.to_dict())

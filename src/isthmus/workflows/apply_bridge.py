@@ -42,13 +42,14 @@ class Applied:
     path : Path
         The file that was written.
     space : Space
-        Of the rows in it: the target's, with ``bridged_from``.
+        Of the rows in it: the target's, or the comparison space, with ``bridged_from``.
     rows : int
         Rows that were carried.
     scope : ScopeReport
         How many rows lie outside the scope, and whether their kind differs from the pairs'. All
         rows are looked at, or, of more than 100,000, about that many in batches at even distances:
-        their share is within .003 of that of all, unless like rows stand together.
+        their share is within .003 of that of all, unless like rows stand together. Rows of the
+        target side are not looked at: the scope is the source's.
     seconds : float
     """
 
@@ -98,7 +99,9 @@ def apply_bridge(
     batch_rows: int = BATCH_ROWS,
     track: Track[VectorSet] = silent,
 ) -> Applied:
-    """Carry vectors of the source space into the target space, from file to file.
+    """Carry vectors over, from file to file: of the source space into the target space.
+
+    Through a bridge that lands in a comparison space, vectors of either side are carried there.
 
     Memory holds a few batches and the ids: ``.npy`` files are mapped, others are read whole. The
     numbers do not depend on ``batch_rows``.
@@ -122,7 +125,7 @@ def apply_bridge(
 
     Raises
     ------
-    SpaceMismatchError, WrongDirectionError, UnsupportedOperationError
+    SpaceMismatchError, WrongDirectionError
         See `Bridge.apply`; before anything is written.
     ParameterError
         ``out`` is the source file.
@@ -134,22 +137,21 @@ def apply_bridge(
     fitted = bridge if isinstance(bridge, Bridge) else Bridge.load(bridge)
     vectors, path = _open(source, Path(out)), Path(out)
     check_positive(batch_rows, name="batch_rows")
-    fitted.check_source(vectors.space)
-    fitted.check_lands_in_target()
+    space, forward = fitted.space_of_applied(vectors.space), fitted.starts_from(vectors.space)
     format_of(path)
     check_file_writable(path)
-    space = fitted.space_of_applied(vectors.space)
     steps = -(-len(vectors) // batch_rows)
     with open_writer(path, space, rows=len(vectors), dtype=dtype) as writer:
         batches = track(vectors.iter_batches(batch_rows), "applying", steps)
-        every = max(1, steps * batch_rows // MOST_EXAMINED)
+        every = max(1, steps * batch_rows // MOST_EXAMINED) if forward else None
         examined, outside = _carry(fitted, batches, writer, examine_every=every)
-    scope = ScopeReport(examined, outside, vectors.space.kind, fitted.scope.kind)
+    pairs_kind = fitted.scope.kind if forward else fitted.provenance.target_kind
+    scope = ScopeReport(examined, outside, vectors.space.kind, pairs_kind)
     return Applied(path, space, len(vectors), scope, time.monotonic() - start)
 
 
 def _carry(
-    bridge: Bridge, batches: Iterable[VectorSet], writer: VectorWriter, *, examine_every: int
+    bridge: Bridge, batches: Iterable[VectorSet], writer: VectorWriter, *, examine_every: int | None
 ) -> tuple[int, int]:
     """Map and write every batch in order; return rows examined and rows outside the scope.
 
@@ -171,11 +173,15 @@ def _carry(
     waiting: deque[Future[tuple[VectorSet, int, int]]] = deque()
     with one_blas_thread() as found, ThreadPoolExecutor(threads := min(found, MAX_THREADS)) as pool:
         for place, batch in enumerate(batches):
-            waiting.append(pool.submit(carry, batch, examine=place % examine_every == 0))
+            waiting.append(pool.submit(carry, batch, examine=_is_due(place, examine_every)))
             if len(waiting) > threads + AHEAD:
                 counts.append(write(waiting.popleft()))
         counts += [write(done) for done in waiting]
     return sum(rows for rows, _ in counts), sum(outside for _, outside in counts)
+
+
+def _is_due(place: int, every: int | None) -> bool:
+    return every is not None and place % every == 0
 
 
 def _open(source: VectorSet | Path | str, out: Path) -> VectorSet:
