@@ -18,12 +18,14 @@ from isthmus.cli.integrate import integrate
 from isthmus.cli.link import link
 from isthmus.cli.search import search
 from isthmus.cli.store import store_add, store_info
+from isthmus.cli.suggest import suggest
 
 __all__ = ["GROUPS", "NAMES", "app", "command"]
 
 COMMANDS: Mapping[str, Callable[..., None]] = {
     "demo": demo,
     "inspect": inspect,
+    "suggest": suggest,
     "link": link,
     "fit": fit,
     "evaluate": evaluate,

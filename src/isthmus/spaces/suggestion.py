@@ -2,10 +2,10 @@
 
 Before anything is paired, only the rows of one side are known, so the strategies of
 `isthmus.spaces.sampling` choose by where these lie. With a first coupling or map there is also how
-sure it is of each row: ``uncertainty`` takes rows that it is least sure of, but spread. The most
-uncertain rows often are copies of one another, and a label for one tells of all of them; so of
-four times as many as are wanted, in as many clusters as are wanted, each gives the one that is
-least sure.
+sure it is of each row: ``uncertainty`` cuts the rows into as many clusters as are wanted and takes
+from each the one that it is least sure of. Taking the least sure ones of all, spread or not, was
+worse than chance: these are copies of one another, or rows that no map gets right
+(benchmarks/pair_choice.py, seeds 101 and 102).
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ __all__ = ["STRATEGIES", "Suggestion", "check_suggestion_path", "suggest"]
 STRATEGIES = ("random", "fps", "kmeans", "coverage", "uncertainty")
 MOST_ROWS = 20_000
 """Of more rows than this, that many are drawn to choose from."""
-POOL = 4
-"""Rows that ``uncertainty`` looks at, for each that it takes."""
 NEAR = 0.5
 """Share of the rows that counts as near to where partners will be sought."""
 
@@ -125,10 +123,10 @@ def suggest(
     if b is not None:
         a.space.check(b.space, what="rows to be near to")
         rows = _near(a, b, n)
+    if strategy != "random":  # which needs no vectors
+        rows = rows[draw_rows(len(rows), max(MOST_ROWS, n), seed=seed)]
     if worth is not None:
-        rows = _surest_last(rows, worth)[: POOL * n]
-    elif strategy != "random":  # which needs no vectors
-        rows = rows[draw_rows(len(rows), max(MOST_ROWS, POOL * n), seed=seed)]
+        rows = rows[np.argsort(-worth[rows], kind="stable")]
     picked = rows[_pick(a, rows, n, strategy, worth, seed=seed)]
     return Suggestion(
         ids=a.ids[picked],
@@ -160,10 +158,6 @@ def _spread(points: FloatArray, n: int, *, seed: int) -> IntArray:
     left = np.setdiff1d(np.arange(len(points)), first)
     # fewer clusters than rows that are wanted: copies of one another, so no matter which
     return np.concatenate([np.sort(first), left])[:n]
-
-
-def _surest_last(rows: IntArray, worth: FloatArray) -> IntArray:
-    return rows[np.argsort(-worth[rows], kind="stable")]
 
 
 def _near(a: VectorSet, b: VectorSet, n: int) -> IntArray:

@@ -10,6 +10,7 @@ from isthmus.workflows.fit_federation import FittedBridge, FittedFederation, fit
 from isthmus.workflows.inspect import Inspection, PairInspection, SetInspection, inspect
 from isthmus.workflows.integrate import Integrated, integrate
 from isthmus.workflows.search import search
+from isthmus.workflows.suggest_pairs import suggest_pairs
 
 __all__ = [
     "OF_QUERIES",
@@ -32,4 +33,5 @@ __all__ = [
     "inspect",
     "integrate",
     "search",
+    "suggest_pairs",
 ]
