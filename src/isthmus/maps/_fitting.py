@@ -11,7 +11,7 @@ from isthmus._types import FloatArray
 from isthmus._validate import as_matrix, check_pairs, check_spread, check_weight
 from isthmus.errors import DegenerateVectorsError, InvalidVectorsError, TooFewPairsError
 
-__all__ = ["PairedRows", "check_fit"]
+__all__ = ["PairedRows", "check_fit", "check_scale"]
 
 LARGEST, LEAST_SPREAD = 1e15, 1e-15
 """So that sums of squares, and a quotient of both sides, stay within float32."""
@@ -64,14 +64,14 @@ def check_fit(
         source, target, weight = source[kept], target[kept], weight[kept]
     for side, name in ((source, "X"), (target, "Y")):
         # what differs only beyond float32 does not differ for `transform`
-        _check_scale(side.astype(np.float32, copy=False), name=name)
+        check_scale(side.astype(np.float32, copy=False), name=name)
     if weight is not None:
         least, most = WEIGHTS_AS_THEY_ARE
         weight = weight if least <= weight.max() <= most else weight / weight.max()
     return PairedRows(source, target, weight)
 
 
-def _check_scale(rows: FloatArray, *, name: str) -> None:
+def check_scale(rows: FloatArray, *, name: str) -> None:
     """Refuse rows that are all equal, and numbers of which a fit would leave float32."""
     largest = max(float(rows.max()), -float(rows.min()))
     if largest > LARGEST:
