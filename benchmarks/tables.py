@@ -14,6 +14,7 @@ from pathlib import Path
 
 import lab19_tables
 from table_format import Goal, Part, Record, load, markdown
+from tables_align import ALIGNING
 from tables_federate import FEDERATING
 from tables_link import LINKING
 from tables_quality import QUALITY
@@ -43,6 +44,14 @@ class Section:
 
 
 SECTIONS = (
+    Section(
+        "align",
+        "Alignment from few pairs",
+        "ChEBI-20: molecules (minimol) and their descriptions (minilm-l6). 500 anchor pairs; 400 "
+        "test pairs, of which recall is that among themselves; of the other pairs one half gives "
+        "its molecules, the other its texts. [What it shows](align.md).",
+        f"python benchmarks/align.py {DATA} && python benchmarks/plots_align.py",
+    ),
     Section(
         "federate",
         "Stores of two or three models, one ranking",
@@ -203,6 +212,7 @@ def part_of(section: Section, records: Sequence[Record]) -> Part:
         **SPEED,
         **LINKING,
         **FEDERATING,
+        **ALIGNING,
     }
     try:
         return makers[section.task](records)
