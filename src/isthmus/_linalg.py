@@ -27,6 +27,7 @@ __all__ = [
     "right_singular",
     "row_lengths",
     "semi_orthogonal",
+    "singular_directions",
     "whitening",
 ]
 
@@ -193,6 +194,37 @@ def right_singular(
     values, left = eigen_directions(rows @ rows.T)
     singular = np.sqrt(values)
     return singular, rows.T @ (left / singular)
+
+
+def singular_directions(
+    cross: FloatArray, rank: int | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the singular vectors and values over noise, through the smaller Gram matrix.
+
+    Parameters
+    ----------
+    cross : FloatArray of shape (dim_source, dim_target)
+    rank : int, optional
+        Directions at most, the strongest first.
+
+    Returns
+    -------
+    left : FloatArray of shape (dim_source, r)
+    strength : FloatArray of shape (r,)
+    right : FloatArray of shape (dim_target, r)
+
+    Examples
+    --------
+    >>> singular_directions(np.diag([3.0, 2.0, 0.0]))[1].round(6).tolist()
+    [3.0, 2.0]
+    """
+    if cross.shape[0] > cross.shape[1]:
+        right, strength, left = singular_directions(cross.T, rank)
+        return left, strength, right
+    values, left = eigen_directions(cross @ cross.T)
+    values, left = values[:rank], left[:, :rank]
+    strength = np.sqrt(values)
+    return left, strength, cross.T @ (left / strength)
 
 
 def semi_orthogonal(cross: FloatArray) -> FloatArray:

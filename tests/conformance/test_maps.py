@@ -99,6 +99,7 @@ ROWS = [
     Row("ridge", {"penalty": 0.5}),
     # Leave-one-out leaves out the pair, with all its weight; of a row twice it leaves out one.
     Row("ridge", weight_counts=False),
+    Row("barycentric"),
     Row("drift_adapter", {"form": "orthogonal"}, minimum=10),
     Row("drift_adapter", {"form": "orthogonal", "scaling": True}, minimum=10),
     # Batches are drawn from rows, whatever their weight.

@@ -7,14 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isthmus._linalg import normalise, orthogonal_procrustes
-from isthmus.link.growth import (
-    Anchors,
-    Growth,
-    principal_pairs,
-    singular_directions,
-    soft_weights,
-)
+from isthmus._linalg import normalise, orthogonal_procrustes, singular_directions
+from isthmus.link.growth import Anchors, Growth, principal_pairs, soft_weights
 
 finite = st.floats(-2, 2, width=32)
 

@@ -22,6 +22,7 @@ def test_names_in_the_order_of_freedom():
         "low_rank",
         "procrustes_ridge",
         "ridge",
+        "barycentric",
         "drift_adapter",
         "mlp_small",
         "mlp",

@@ -25,12 +25,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from isthmus._linalg import affine, cross_product, eigen_directions, mean_rows, normalise
+from isthmus._linalg import (
+    affine,
+    cross_product,
+    mean_rows,
+    normalise,
+    singular_directions,
+)
 from isthmus._threads import one_blas_thread
 from isthmus._types import FloatArray, IntArray
 from isthmus.neighbors import mutual_by_csls
 
-__all__ = ["Anchors", "Growth", "principal_pairs", "singular_directions", "soft_weights"]
+__all__ = ["Anchors", "Growth", "principal_pairs", "soft_weights"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,34 +203,3 @@ def principal_pairs(
         normalise(affine(source, left, -mean_source @ left)),
         normalise(affine(target, right, -mean_target @ right)),
     )
-
-
-def singular_directions(
-    cross: FloatArray, rank: int | None = None
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the singular vectors and values over noise, through the smaller Gram matrix.
-
-    Parameters
-    ----------
-    cross : FloatArray of shape (dim_source, dim_target)
-    rank : int, optional
-        Directions at most, the strongest first.
-
-    Returns
-    -------
-    left : FloatArray of shape (dim_source, r)
-    strength : FloatArray of shape (r,)
-    right : FloatArray of shape (dim_target, r)
-
-    Examples
-    --------
-    >>> singular_directions(np.diag([3.0, 2.0, 0.0]))[1].round(6).tolist()
-    [3.0, 2.0]
-    """
-    if cross.shape[0] > cross.shape[1]:
-        right, strength, left = singular_directions(cross.T, rank)
-        return left, strength, right
-    values, left = eigen_directions(cross @ cross.T)
-    values, left = values[:rank], left[:, :rank]
-    strength = np.sqrt(values)
-    return left, strength, cross.T @ (left / strength)

@@ -18,11 +18,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from isthmus._linalg import affine, cross_product, mean_rows, normalise
+from isthmus._linalg import affine, cross_product, mean_rows, normalise, singular_directions
 from isthmus._threads import one_blas_thread
 from isthmus._types import FloatArray
 from isthmus.link.clouds import Clouds
-from isthmus.link.growth import Anchors, principal_pairs, singular_directions
+from isthmus.link.growth import Anchors, principal_pairs
 
 __all__ = ["VIEWS", "View", "in_sample"]
 

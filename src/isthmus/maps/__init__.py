@@ -3,6 +3,7 @@
 from isthmus.maps.anchor_cca import AnchorCCA
 from isthmus.maps.anchor_dot import AnchorDOT
 from isthmus.maps.asif import ASIF
+from isthmus.maps.barycentric import Barycentric
 from isthmus.maps.base import Map
 from isthmus.maps.cca import CCA
 from isthmus.maps.compose import Compose
@@ -33,6 +34,7 @@ __all__ = [
     "SUE",
     "AnchorCCA",
     "AnchorDOT",
+    "Barycentric",
     "Centre",
     "Compose",
     "DriftAdapter",

@@ -9,6 +9,7 @@ from isthmus.errors import ParameterError, UnknownNameError
 from isthmus.maps.anchor_cca import AnchorCCA
 from isthmus.maps.anchor_dot import AnchorDOT
 from isthmus.maps.asif import ASIF
+from isthmus.maps.barycentric import Barycentric
 from isthmus.maps.base import Map
 from isthmus.maps.cca import CCA
 from isthmus.maps.csa import CSA
@@ -40,6 +41,7 @@ MAPS: Mapping[str, type[Map]] = {
         LowRank,
         ProcrustesRidge,
         Ridge,
+        Barycentric,
         DriftAdapter,
         SmallMLP,
         MLP,
