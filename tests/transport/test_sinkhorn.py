@@ -322,14 +322,14 @@ def test_over_relaxation_settles_sooner_at_the_same_plan(options, seed, monkeypa
 def test_slow_problems_take_several_times_fewer_iterations(monkeypatch):
     found, plain = relaxed_and_plain(cloud_cost(0, 200, 200, dim=8), monkeypatch, epsilon=0.02)
     assert found.converged
-    assert 3 * len(found.errors) < len(plain.errors)
+    assert 5 * len(found.errors) < len(plain.errors)
 
 
-def speed(errors, tolerance=1e-4):
+def speed(errors):
     watched = MODULE._Speed()
     omegas = [watched.omega]
     for error in errors:
-        watched.watch(error, tolerance)
+        watched.watch(error)
         omegas.append(watched.omega)
     return omegas
 
@@ -347,11 +347,11 @@ def test_the_speed_goes_back_where_the_error_rises():
     assert omegas[-1] == 1.0
 
 
-def test_the_speed_checks_the_end_by_a_full_step_and_resumes():
-    omegas = speed([*(0.9 ** np.arange(11)), 5e-5, 2e-4, 1.5e-4])
-    assert omegas[12] == 1.0  # the step whose error counts
-    assert omegas[13] == omegas[11] > 1.0
-    assert speed(np.zeros(30))[-1] == 1.0
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_error_of_a_full_step_falls_under_over_relaxation(seed):
+    errors = sinkhorn(cloud_cost(seed, 150, 150, dim=8), epsilon=0.02, max_iterations=3_000).errors
+    later = errors[12:]
+    assert (later[5:] < later[:-5]).mean() > 0.9
 
 
 # --- negative costs, one row, equal rows -----------------------------------------------------

@@ -4,7 +4,7 @@
 
 in the log domain, with a cost that is never stored: memory grows as n + m. One pass over the cost
 makes both half-steps, as a block of rows is scaled before its columns are summed. The steps are
-over-relaxed once the rate at which the error falls is known, which takes several times fewer.
+over-relaxed as far as the rate at which the error falls asks for, which takes several times fewer.
 ``relaxation`` lets marginals give way (unbalanced transport), for collections that do not match.
 
 When to use it: to match two clouds of rows whose costs say little one by one. Shapes: a cost of
@@ -192,21 +192,16 @@ class _Solver:
         errors: list[float] = []
         speed = _Speed()
         for number in current_track()(range(most), "coupling", most):
-            last = number == most - 1
-            omega = 1.0 if last else speed.omega
-            new_f, log_sums, row_error = self._pass((f, g), _Step(epsilon, give, omega), pool)
+            step = _Step(epsilon, give, speed.omega)
+            new_f, full_f, log_sums, sums = self._pass((f, g), step, pool)
             wanted = self._wanted(g, give)
-            column_error = float(np.abs(_exp(log_sums) - wanted).sum() / self.nu.sum())
-            # after a full step the rows are exact
-            error = column_error if omega == 1.0 else max(row_error, column_error)
+            error = float(np.abs(sums - wanted).sum() / self.nu.sum())
             errors.append(error)
+            if error <= self.tolerance or number == most - 1:
+                return (full_f, g), errors
+            speed.watch(error)
             f = new_f
-            if omega == 1.0 and error <= self.tolerance:
-                break
-            if last:
-                break
-            speed.watch(error, self.tolerance)
-            g = g + omega * (np.log(self.nu) - give * (log_sums - g) - g)
+            g = g + step.omega * (np.log(self.nu) - give * (log_sums - g) - g)
         return (f, g), errors
 
     def _wanted(self, g: FloatArray, give: float) -> FloatArray:
@@ -218,24 +213,25 @@ class _Solver:
 
     def _pass(
         self, potentials: Potentials, step: _Step, pool: ThreadPoolExecutor
-    ) -> tuple[FloatArray, FloatArray, float]:
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Scale the rows, and sum the columns of what comes out.
 
         Returns
         -------
         new_f : FloatArray of shape (n,)
+        full_f : FloatArray of shape (n,)
+            After a step without over-relaxation, whose rows are exact.
         log_sums : FloatArray of shape (m,)
             Logarithms of the column sums of the plan of ``new_f`` and ``g``.
-        row_error : float
-            Of the plan before, as a share of the mass.
+        full_sums : FloatArray of shape (m,)
+            Column sums of the plan of ``full_f`` and ``g``: they say how far off it is.
         """
         f, g = potentials
         epsilon, give, omega = step.epsilon, step.give, step.omega
-        new_f = np.empty_like(f)
-        sums = np.zeros(len(g))
-        off = 0.0
+        new_f, full_f = np.empty_like(f), np.empty_like(f)
+        both = np.zeros((2, len(g)))
 
-        def scale(rows: slice) -> tuple[FloatArray, float]:
+        def scale(rows: slice) -> FloatArray:
             tile = np.empty((rows.stop - rows.start, len(g)), dtype=np.float32)
             self.cost.write(rows, -1 / epsilon, g, tile)
             top = tile.max(axis=1)
@@ -243,23 +239,22 @@ class _Solver:
             np.maximum(tile, FLOOR, out=tile)
             np.exp(tile, out=tile)
             log_sum = np.log(tile.sum(axis=1).astype(np.float64)) + top
-            exact = np.log(self.mu[rows]) - give * log_sum
-            made = f[rows] + omega * (exact - f[rows])
-            new_f[rows] = made
-            weight = np.exp(np.minimum(made + top, LARGEST)).astype(np.float32)
-            wanted = self.mu[rows] if give == 1.0 else _exp(exact + log_sum)
-            error = float(np.abs(_exp(f[rows] + log_sum) - wanted).sum())
-            return (weight @ tile).astype(np.float64), error
+            full_f[rows] = np.log(self.mu[rows]) - give * log_sum
+            new_f[rows] = f[rows] + omega * (full_f[rows] - f[rows])
+            logs = np.stack((new_f[rows], full_f[rows])) + top
+            weights = np.exp(np.minimum(logs, LARGEST)).astype(np.float32)
+            part: FloatArray = (weights @ tile).astype(np.float64)
+            return part
 
-        for part, error in pool.map(scale, self._blocks):  # in order: sums do not depend on threads
-            sums += part
-            off += error
+        for part in pool.map(scale, self._blocks):  # in order: sums do not depend on threads
+            both += part
+        sums, full_sums = both
         lost = np.flatnonzero(~(sums > LOST * self.nu))
         sums[lost] = 1.0
         log_sums = np.log(sums)
         if len(lost):
             log_sums[lost] = self._sum_lost(lost, epsilon, new_f, g)
-        return new_f, log_sums, off / float(self.mu.sum())
+        return new_f, full_f, log_sums, full_sums
 
     def _sum_lost(self, lost: IntArray, epsilon: float, f: FloatArray, g: FloatArray) -> FloatArray:
         """Sum those columns in the log domain whose entries float32 has lost."""
@@ -291,17 +286,10 @@ class _Speed:
 
     def __init__(self) -> None:
         self.omega = 1.0
-        self._resume = 1.0
         self._seen: list[float] = []
 
-    def watch(self, error: float, tolerance: float) -> None:
+    def watch(self, error: float) -> None:
         """Take note of an error, and choose the next step."""
-        if self._resume > 1.0:  # the full step that should have been the last was not
-            self.omega, self._resume, self._seen = self._resume, 1.0, []
-            return
-        if self.omega > 1.0 and error <= tolerance:
-            self.omega, self._resume = 1.0, self.omega
-            return
         seen = self._seen = [*self._seen[-2 * WATCHED :], error]
         if len(seen) <= 2 * WATCHED:
             return
