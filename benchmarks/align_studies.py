@@ -41,10 +41,11 @@ GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0)
 SIZES = ((100, 2_000), (500, 500), (500, 2_000), (500, 2_800), (1_000, 2_000))
 OTHER = ("scifact", *cells.DOCUMENTS[1:])
 LEARNED = ("anchor_cca", "anchordot", "sotalign")
-SWEPT = (*LEARNED, "contrastive", "ridge", "ridge, tuned", "cca")
+SWEPT = (*LEARNED, "contrastive", "ridge", *cells.TUNED)
 RETRIEVAL = (
-    "anchor_cca", "anchordot", "ridge", "ridge, tuned", "cca", "procrustes", "procrustes_ridge",
-    "low_rank", "relative", "asif", "csa", "contrastive", "sotalign", "sue", "mlp", "barycentric",
+    "anchor_cca", cells.WITHOUT_PLAN, "anchordot", "ridge", "cca", *cells.TUNED, "procrustes",
+    "procrustes_ridge", "low_rank", "relative", "asif", "csa", "contrastive", "sotalign", "sue",
+    "mlp", "barycentric",
 )  # fmt: skip
 
 Cell = tuple[dict[str, Any], Callable[[], dict[str, Any]]]
@@ -296,9 +297,7 @@ STUDIES: dict[str, Study] = {
     "costs": Study(costs, ("cost",)),
     "overlap": Study(overlap, ("overlap",), LEARNED),
     "same_modality": Study(same_modality, ("pairs",), SAME_METHODS, AUTO),
-    "anchors": Study(
-        anchors, ("anchors",), (*LEARNED, "contrastive", "ridge", "ridge, tuned", "cca")
-    ),
+    "anchors": Study(anchors, ("anchors",), (*LEARNED, "contrastive", "ridge", *cells.TUNED)),
     "time": Study(time_of, ("anchors", "pool"), LEARNED),
     "participation": Study(participation, ("anchors", "centred")),
     "teacher": Study(teacher, ("chosen",)),
@@ -310,5 +309,5 @@ STUDIES: dict[str, Study] = {
     ),
     "fgw": Study(fgw, ("alpha",)),
     "pool": Study(pool, ("pool",), LEARNED),
-    "transfer": Study(transfer, (), (*LEARNED, "ridge", "ridge, tuned")),
+    "transfer": Study(transfer, (), (*LEARNED, "ridge", *cells.TUNED)),
 }
