@@ -10,7 +10,8 @@ for a linear map of so few pairs: of two modalities above all. No unpaired row n
 sides move: it scores candidates, or searches an index of ``transform_target`` vectors. Needs torch
 to train and not to transform. Shapes: (n_source, dim_source) and (n_target, dim_target) to
 (n, width).
-Reference: AnchorDOT, sections 3.2 to 3.4, appendices A and D.
+References: AnchorDOT, sections 3.2 to 3.4, appendices A and D. Centring, and the mean of the
+weights over the steps instead of the last ones (`training.two_sided`), are this project's.
 """
 
 from __future__ import annotations
