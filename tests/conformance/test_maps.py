@@ -125,6 +125,20 @@ ROWS = [
         minimum=10,
     ),
     Row("anchor_cca", {"gamma": 1.0, "eta": 0.1}, minimum=20, pools=True, weight_counts=False),
+    # The centre of the rows counts each pair once, whatever its weight.
+    Row(
+        "contrastive",
+        {"width": 4, "epochs": 3, "warm_up": 1},
+        minimum=20,
+        weight_counts=False,
+    ),
+    Row(
+        "sotalign",
+        {"width": 4, "epochs": 2, "warm_up": 1},
+        minimum=20,
+        pools=True,
+        weight_counts=False,
+    ),
     Row(
         "anchordot",
         {"gamma": 1.0, "eta": 0.1, "width": 4, "epochs": 2, "warm_up": 1},

@@ -28,6 +28,9 @@ def test_names_in_the_order_of_freedom():
         "mlp",
         "embedding_converter",
         "sue",
+        "anchor_cca",
+        "contrastive",
+        "sotalign",
         "anchordot",
     )
 

@@ -7,6 +7,7 @@ from isthmus.maps.barycentric import Barycentric
 from isthmus.maps.base import Map
 from isthmus.maps.cca import CCA
 from isthmus.maps.compose import Compose
+from isthmus.maps.contrastive import Contrastive
 from isthmus.maps.csa import CSA
 from isthmus.maps.drift_adapter import DriftAdapter
 from isthmus.maps.dummy import Dummy
@@ -20,6 +21,7 @@ from isthmus.maps.procrustes_ridge import ProcrustesRidge
 from isthmus.maps.registry import MAPS, make, names
 from isthmus.maps.relative import Relative
 from isthmus.maps.ridge import Ridge
+from isthmus.maps.sotalign import SOTAlign
 from isthmus.maps.steps import PCA, STEPS, Centre, Normalise, Step, Whiten
 from isthmus.maps.sue import SUE
 
@@ -37,6 +39,7 @@ __all__ = [
     "Barycentric",
     "Centre",
     "Compose",
+    "Contrastive",
     "DriftAdapter",
     "Dummy",
     "EmbeddingConverter",
@@ -48,6 +51,7 @@ __all__ = [
     "ProcrustesRidge",
     "Relative",
     "Ridge",
+    "SOTAlign",
     "SmallMLP",
     "Step",
     "Whiten",

@@ -12,6 +12,7 @@ from isthmus.maps.asif import ASIF
 from isthmus.maps.barycentric import Barycentric
 from isthmus.maps.base import Map
 from isthmus.maps.cca import CCA
+from isthmus.maps.contrastive import Contrastive
 from isthmus.maps.csa import CSA
 from isthmus.maps.drift_adapter import DriftAdapter
 from isthmus.maps.dummy import Dummy
@@ -24,6 +25,7 @@ from isthmus.maps.procrustes import Procrustes
 from isthmus.maps.procrustes_ridge import ProcrustesRidge
 from isthmus.maps.relative import Relative
 from isthmus.maps.ridge import Ridge
+from isthmus.maps.sotalign import SOTAlign
 from isthmus.maps.sue import SUE
 
 __all__ = ["MAPS", "make", "names"]
@@ -48,6 +50,8 @@ MAPS: Mapping[str, type[Map]] = {
         EmbeddingConverter,
         SUE,
         AnchorCCA,
+        Contrastive,
+        SOTAlign,
         AnchorDOT,
     )
 }

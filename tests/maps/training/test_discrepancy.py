@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-
-pytest.importorskip("torch")
 
 from isthmus.maps.training.discrepancy import match_clouds
 from isthmus.maps.training.network import Network
