@@ -168,6 +168,26 @@ def test_rows_of_zeros_and_copies_among_the_unpaired_rows():
     assert np.isfinite(fitted.transform(X)).all()
 
 
+def test_pairs_that_tell_no_direction_in_common():
+    signs = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]] * 10, np.float32)
+    rng = np.random.default_rng(0)
+    clouds = {"unpaired_source": rng.random((60, 1)), "unpaired_target": rng.random((60, 1))}
+
+    fitted = Barycentric().fit(signs[:, :1], signs[:, 1:], **clouds)
+
+    assert np.isfinite(fitted.transform(signs[:, :1])).all()
+
+
+@pytest.mark.parametrize("neighbors", [1, 500])
+def test_one_neighbour_and_more_than_there_are_rows(neighbors):
+    X, Y = alike(340)
+
+    _, fitted = fit_both((X[:40], Y[:40]), X[40:340], Y[40:240], neighbors=neighbors)
+
+    assert np.isfinite(fitted.transform(X)).all()
+    assert len(fitted.held_out_overlap_) == 2
+
+
 def test_in_a_bridge_it_sees_the_unpaired_rows_as_the_steps_leave_them():
     X, Y = alike(1_220)
     pairs = 5 * X[:20], 3 * Y[:20]
