@@ -317,14 +317,12 @@ def anchor_cost(
     check_pairs(ours, theirs, minimum=1)
     for rows, name in ((left, "source"), (right, "target")):
         check_nonzero(rows, name=name)
-    profiles = AnchorProfile.of(ours, gamma=gamma), AnchorProfile.of(theirs, gamma=gamma)
-    matrices = profiles[0].matrix, profiles[1].matrix
-    factors = _fold(*matrices)
-    sides = []
-    for rows, matrix, factor in zip((left, right), matrices, factors, strict=True):
-        length_of = _fold(matrix, matrix)[0]
-        sides.append(_carry(rows, factor, length_of))
-    return SimilarityCost(*sides)
+    with one_blas_thread():  # small decompositions, whose threads wait for each other
+        matrices = [AnchorProfile.of(side, gamma=gamma).matrix for side in (ours, theirs)]
+        factors = _fold(*matrices)
+        lengths = [_fold(matrix, matrix)[0] for matrix in matrices]
+    sides = zip((left, right), factors, lengths, strict=True)
+    return SimilarityCost(*(_carry(*side) for side in sides))
 
 
 def _fold(left: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
