@@ -1,8 +1,8 @@
 """Queries of one text model over documents of another, from few pairs: nDCG@10.
 
 Pairs are documents that are relevant to no query; all other documents are searched, and are the
-unpaired rows of both sides. Methods that look at no unpaired rows get none of it. ``auto`` is what
-`fit --method auto` chooses, without and with the unpaired rows.
+unpaired rows: all of them of both sides (overlap 1), or one half of each side (overlap 0). ``auto``
+is what `fit --method auto` chooses, without and with the unpaired rows.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ import argparse
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import align_cells as cells
 import common
 import numpy as np
-from align_cells import Split, fit_for
+from align_cells import Sides, Split, fit_for
 
 from isthmus import Pairs, VectorSet
 from isthmus.bridge.selection import select
 from isthmus.bridge.unpaired import Unpaired
-from isthmus.maps import Compose
+from isthmus.maps import MAPS, Compose
 from isthmus.neighbors import top_k
 from isthmus.spaces import Qrels
 
@@ -61,26 +62,29 @@ class Problem:
         rest = np.setdiff1d(np.arange(len(ids)), free[:pairs])
         return cls(tuple(documents), tuple(queries), qrels, free[:pairs], rest, seed)
 
-    @property
-    def split(self) -> Split:
-        """Return the pairs as anchors and all other documents as pools, in no common order."""
+    def split(self, *, overlap: float) -> Split:
+        """Return the pairs as anchors and the other documents as pools, in no common order.
+
+        With an overlap of 1 all of them are on both sides; with 0, one half on each.
+        """
         source, target = (side.matrix() for side in self.documents)
         mixed = np.random.default_rng([self.seed, 1]).permutation(self.rest)
+        pools = (self.rest, mixed) if overlap else tuple(np.array_split(mixed, 2))
         asked = tuple(side.matrix() for side in self.queries)
         key = {"dataset": cells.DOCUMENTS[0], "anchors": len(self.paired), "reserved": 0,
-               "pool": len(self.rest), "overlap": 1.0, "seed": self.seed}  # fmt: skip
+               "pool": len(pools[0]), "overlap": overlap, "seed": self.seed}  # fmt: skip
         return Split(
             (self.documents[0].space, self.documents[1].space),
             (source[self.paired], target[self.paired]),
-            (source[self.rest], target[mixed]),
+            (source[pools[0]], target[pools[1]]),
             asked,
             key,
         )
 
-    def choose(self, *, unpaired: bool) -> Compose:
-        """Return the map that ``auto`` chooses."""
+    def choose(self, pools: Sides | None) -> Compose:
+        """Return the map that ``auto`` chooses, without or with rows without a pair."""
         pairs = Pairs.from_rows(*self.documents, self.paired, self.paired)
-        more = {"unpaired": Unpaired(*self.split.pools)} if unpaired else {}
+        more = {} if pools is None else {"unpaired": Unpaired(*pools)}
         target = self.documents[1].matrix()
         return select(
             pairs, collection=target, collection_rows=self.paired, seed=self.seed, **more
@@ -94,22 +98,28 @@ class Problem:
 
 
 def same_modality(args: argparse.Namespace, method: str, seed: int) -> Iterator[Cell]:
-    """Yield a cell per number of pairs."""
-    for pairs in PAIRS:
-        yield {"pairs": pairs}, lambda n=pairs: measure(args, method, n, seed)
+    """Yield a cell per number of pairs, and per overlap where it matters."""
+    looks = method == AUTO[1] or (method in MAPS and MAPS[method].sees_unpaired)
+    for overlap in (1.0, 0.0) if looks else (1.0,):
+        for pairs in PAIRS:
+            work = partial(measure, args, method, pairs=pairs, overlap=overlap, seed=seed)
+            yield {"pairs": pairs, "overlap": overlap}, work
 
 
-def measure(args: argparse.Namespace, method: str, pairs: int, seed: int) -> dict[str, Any]:
+def measure(
+    args: argparse.Namespace, method: str, *, pairs: int, overlap: float, seed: int
+) -> dict[str, Any]:
     """Return nDCG@10 of mapped queries, and of native ones."""
     problem = Problem.of(args.data, pairs=pairs, seed=seed)
+    split = problem.split(overlap=overlap)
     start = time.perf_counter()
     if method in AUTO:
-        made = problem.choose(unpaired=method != "auto")
+        made = problem.choose(None if method == AUTO[0] else split.pools)
         notes: dict[str, Any] = {"chosen": made.inner_.name}
+        seconds = time.perf_counter() - start
     else:
-        found = fit_for(args, "same_modality", problem.split, method, seed)
-        made, notes = found.map, dict(found.notes)
-    seconds = time.perf_counter() - start
+        found = fit_for(args, "same_modality", split, method, seed)
+        made, notes, seconds = found.map, dict(found.notes), found.seconds
     searched = problem.documents[1].matrix()[problem.rest]
     return {
         "nDCG@10": problem.score(

@@ -296,7 +296,7 @@ STUDIES: dict[str, Study] = {
     "hubness": Study(hubness, ("centred", "rule")),
     "costs": Study(costs, ("cost",)),
     "overlap": Study(overlap, ("overlap",), LEARNED),
-    "same_modality": Study(same_modality, ("pairs",), SAME_METHODS, AUTO),
+    "same_modality": Study(same_modality, ("pairs", "overlap"), SAME_METHODS, AUTO),
     "anchors": Study(anchors, ("anchors",), (*LEARNED, "contrastive", "ridge", *cells.TUNED)),
     "time": Study(time_of, ("anchors", "pool"), LEARNED),
     "participation": Study(participation, ("anchors", "centred")),

@@ -219,7 +219,11 @@ def test_mapped_queries_are_judged_beside_native_ones(small: list[str], tmp_path
         kept(tmp_path, "same_modality.auto")[0]["chosen"]
         in importlib.import_module("isthmus.maps").MAPS
     )
-    assert "| `auto, unpaired` |" in page(tmp_path)
+    halves = [cell["pairs"] for cell in kept(tmp_path, "same_modality.anchor_cca")]
+    assert halves == [50, 50, 100, 100]  # all documents on both sides, and one half on each
+    told = page(tmp_path)
+    assert "| `auto, unpaired` |" in told
+    assert "| `anchor_cca`, halves |" in told
 
 
 def test_pictures_are_drawn(small: list[str], tmp_path: Path):
