@@ -15,6 +15,8 @@ def test_names_in_the_order_of_freedom():
         "null",
         "dummy",
         "procrustes",
+        "unpaired_iterative",
+        "mini_vec2vec",
         "cca",
         "csa",
         "relative",

@@ -10,13 +10,16 @@ import numpy.typing as npt
 from isthmus._linalg import affine, mean_rows, normalise, pca
 from isthmus._types import FloatArray
 from isthmus._validate import as_matrix
-from isthmus.errors import DimensionError, ParameterError, TooFewPairsError
+from isthmus.errors import DegenerateVectorsError, DimensionError, ParameterError, TooFewPairsError
 from isthmus.maps._fitting import check_scale
 
 __all__ = ["LEAST_ROWS", "Cloud", "check_clouds", "matching_coordinates"]
 
 LEAST_ROWS = 50
 """Fewer rows have no shape that could be told from chance; real clouds need a thousand and more."""
+
+DIFFERENT_AMONG = 1_000
+"""Rows, spread over the cloud, that are looked at for repetitions."""
 
 MATCHING_WIDTH = 128
 """Directions of most variance that clouds are matched in; all are used once they match."""
@@ -62,7 +65,7 @@ def check_clouds(
     Raises
     ------
     DimensionError, EmptyInputError, InvalidVectorsError, DegenerateVectorsError
-        Not a matrix; one column; NaN or infinity; rows that are all equal.
+        Not a matrix; one column; NaN or infinity; rows that are all equal, or nearly all.
     TooFewPairsError
         Fewer than 50 rows on a side.
     ParameterError
@@ -95,8 +98,21 @@ def check_clouds(
                 do="add rows (a thousand and more is usual), or fit on pairs",
             )
         check_scale(cloud.astype(np.float32, copy=False), name=name)
+        _check_different(cloud, name=name)
         sides.append(cloud)
     return sides[0], sides[1]
+
+
+def _check_different(cloud: FloatArray, *, name: str) -> None:
+    """Refuse few different rows: any few points can be turned onto any others."""
+    looked_at = cloud[:: max(1, len(cloud) // DIFFERENT_AMONG)]
+    different = len(np.unique(looked_at, axis=0))
+    if different < LEAST_ROWS // 2:
+        raise DegenerateVectorsError(
+            expected=f"at least {LEAST_ROWS // 2} different rows in {name}",
+            got=f"{different} among {len(looked_at)}",
+            do="drop repeated rows and add others",
+        )
 
 
 def matching_coordinates(

@@ -59,6 +59,7 @@ def clusters(
     rng: np.random.Generator,
 ) -> Anchors:
     """Match centroids by swaps from random assignments, and keep the best of ``restarts``."""
+    count = max(2, min(count, min(len(source), len(target)) // KMEANS_ROWS))
     sides = [_centroids(side, count, rng) for side in (source, target)]
     (left, left_sizes), (right, right_sizes) = sides
     first, second = _centred_gram(left), _centred_gram(right)
@@ -83,6 +84,7 @@ def spectral(
     """
     from scipy.optimize import linear_sum_assignment
 
+    count = max(2, min(count, min(len(source), len(target)) // KMEANS_ROWS))
     sides = [_centroids(side, count, rng) for side in (source, target)]
     (left, left_sizes), (right, right_sizes) = sides
     first, second = _centred_gram(left), _centred_gram(right)
@@ -184,7 +186,6 @@ def _centroids(
     """Return k-means centroids from one k-means++ start, and how many rows each has."""
     from sklearn.cluster import kmeans_plusplus
 
-    count = max(2, min(count, len(rows) // KMEANS_ROWS))
     wide = rows.astype(np.float64)
     _, start = kmeans_plusplus(wide, count, random_state=int(rng.integers(2**31)))
     labels, _ = cluster_from(wide, start)

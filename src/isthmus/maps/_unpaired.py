@@ -2,7 +2,8 @@
 
 Each attempt starts from rows drawn anew and other random numbers. Two attempts that send rows to
 the same places hardly do so by chance, so attempts go on until two agree, and the agreement is the
-confidence.
+confidence. Its limit: clouds of a few well-separated groups in few dimensions match in one best way
+whatever they are, and agree with themselves; real text clouds that do not belong together do not.
 """
 
 from __future__ import annotations

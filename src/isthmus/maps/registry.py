@@ -18,6 +18,7 @@ from isthmus.maps.drift_adapter import DriftAdapter
 from isthmus.maps.dummy import Dummy
 from isthmus.maps.embedding_converter import EmbeddingConverter
 from isthmus.maps.low_rank import LowRank
+from isthmus.maps.mini_vec2vec import MiniVec2Vec
 from isthmus.maps.mlp import MLP
 from isthmus.maps.mlp_small import SmallMLP
 from isthmus.maps.null import Null
@@ -27,6 +28,7 @@ from isthmus.maps.relative import Relative
 from isthmus.maps.ridge import Ridge
 from isthmus.maps.sotalign import SOTAlign
 from isthmus.maps.sue import SUE
+from isthmus.maps.unpaired_iterative import UnpairedIterative
 
 __all__ = ["MAPS", "make", "names"]
 
@@ -36,6 +38,8 @@ MAPS: Mapping[str, type[Map]] = {
         Null,
         Dummy,
         Procrustes,
+        UnpairedIterative,
+        MiniVec2Vec,
         CCA,
         CSA,
         Relative,
