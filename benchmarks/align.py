@@ -62,7 +62,7 @@ def run_method(args: argparse.Namespace, study: str, method: str, seed: int) -> 
     if method and not (known(method) or method in asked.others):
         print(f"{study}: {method} is left out: not among the maps")
         return
-    name = f"{study}.{method.replace(', ', '-')}".rstrip(".")
+    name = f"{study}.{method.replace(', ', '-').replace(' ', '_')}".rstrip(".")
     parameters = {"study": study, **({"method": method} if method else {})}
     kept = Kept(args.results, TASK, name, parameters, (*asked.keys, "seed"))
     for key, work in asked.make(args, method, seed):
