@@ -46,6 +46,11 @@ class ByMoments(Map):
         self.n_features_in_, self.n_features_target_ = X.shape[1], Y.shape[1]
         return self
 
+    @property
+    def reliable(self) -> bool:
+        """Whether the map is worth anything."""
+        return bool(self.confidence_ >= 0.5)
+
     def transform(self, X):
         """Turn rows."""
         return self._check_source(X) @ self.rotation_
@@ -196,7 +201,7 @@ def test_without_pairs_the_scope_is_that_of_the_cloud(sets):
 def test_a_low_confidence_says_that_the_map_is_worthless(sets):
     bridge = fit(sets, None, params={"confidence": 0.2})
     assert bridge.verdict.status == "reindex"
-    assert "is 0.20, under 0.5: what it found is worthless" in bridge.verdict.reason
+    assert "is 0.20: what it found is worthless" in bridge.verdict.reason
 
 
 def test_the_card_says_that_no_pairs_were_there(sets, tmp_path):

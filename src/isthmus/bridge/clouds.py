@@ -120,5 +120,9 @@ def _both(unpaired: Unpaired) -> tuple[FloatArray, FloatArray]:
 
 def _unmeasured(fitted: Compose, *, n_pairs: int) -> Selection:
     said = getattr(fitted.inner_, "confidence_", None)
-    verdict = judge_unmeasured(None if said is None else float(said), n_pairs=n_pairs)
+    verdict = judge_unmeasured(
+        None if said is None else float(said),
+        reliable=bool(getattr(fitted.inner_, "reliable", True)),
+        n_pairs=n_pairs,
+    )
     return Selection.without_numbers(fitted, verdict)

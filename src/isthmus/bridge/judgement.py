@@ -10,7 +10,6 @@ from isthmus.evaluate.report import Report, Value
 
 __all__ = [
     "FEWEST_PAIRS",
-    "LEAST_CONFIDENCE",
     "MIN_RETENTION",
     "judge",
     "judge_too_few",
@@ -25,9 +24,6 @@ FEWEST_PAIRS = 20
 MIN_RETENTION = 0.5
 # More pairs than this many times what is there are not "a few more": embed again.
 MOST_TIMES = 20
-# Of a map that was fitted without pairs: below this, what it found may as well be chance.
-LEAST_CONFIDENCE = 0.5
-
 # What else the numbers support: use, value, and the least that its lower bound must reach.
 USES = (
     ("finding the same record", "hit@1", 0.9),
@@ -150,7 +146,7 @@ def judge_unpaired(report: Report, *, because: str, min_retention: float) -> Ver
     )
 
 
-def judge_unmeasured(confidence: float | None, *, n_pairs: int) -> Verdict:
+def judge_unmeasured(confidence: float | None, *, reliable: bool, n_pairs: int) -> Verdict:
     """Judge a map that was fitted without pairs, and of which nothing could be measured.
 
     Parameters
@@ -158,6 +154,8 @@ def judge_unmeasured(confidence: float | None, *, n_pairs: int) -> Verdict:
     confidence : float or None
         Of the map itself, from 0 to 1: how far what it found is more than chance. None where the
         map has no such number.
+    reliable : bool
+        False where the map itself says that what it found is worthless.
     n_pairs : int
         Pairs that there were: too few to measure by.
 
@@ -171,11 +169,10 @@ def judge_unmeasured(confidence: float | None, *, n_pairs: int) -> Verdict:
     said = "fitted without pairs"
     if confidence is not None:
         said += f"; its own confidence, which no pair has checked, is {confidence:.2f}"
-    if confidence is not None and confidence < LEAST_CONFIDENCE:
+    if not reliable:
         return Verdict(
             status="reindex",
-            reason=f"{said}, under {LEAST_CONFIDENCE:g}: what it found is worthless; give pairs, "
-            "or embed again",
+            reason=f"{said}: what it found is worthless; give pairs, or embed again",
             chosen_because=because,
         )
     there = f"{n_pairs} pairs are too few to measure it" if n_pairs else "nothing could be measured"

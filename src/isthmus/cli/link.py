@@ -31,7 +31,7 @@ from isthmus.cli.options import (
     Threshold,
 )
 from isthmus.cli.output import Output
-from isthmus.cli.params import as_params
+from isthmus.cli.params import as_pairs, as_params
 from isthmus.cli.tables import about_iterations, about_links
 from isthmus.errors import ParameterError, UnknownNameError
 
@@ -65,7 +65,8 @@ def link(
 ) -> None:
     """Find which vectors of A and B are the same object.
 
-    From a few seed pairs, and no text. Objects without a partner stay without. The file of links is
+    From a few seed pairs, and no text; '--seeds none' finds its own, in large sets that share many
+    objects. Objects without a partner stay without. The file of links is
     a file of pairs for 'isthmus fit', with posteriors as weights. Ctrl-C writes the links so far
     and exits with 130; --resume goes on from there, or after a crash. Doubt about the links is a
     verdict: the exit code is 0, unless --require asks for more.
@@ -83,7 +84,7 @@ def link(
     found = find_links(
         source,
         target,
-        seeds,
+        as_pairs(seeds),
         seed_vectors=seed_vectors,
         method=registry.make(method, **as_params(param or [])),
         threshold=_as_threshold(threshold),

@@ -95,8 +95,9 @@ SeedFile = Annotated[
     Path | None,
     typer.Option(
         "--seeds",
-        metavar="FILE",
-        help="Pairs known to be equal, .csv or .parquet with source,target: ids of A and of B.",
+        metavar="FILE|none",
+        help="Pairs known to be equal, .csv or .parquet with source,target: ids of A and of B; "
+        "'none': there are none.",
         show_default=False,
     ),
 ]

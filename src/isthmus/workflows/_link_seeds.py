@@ -27,10 +27,10 @@ SAME = 1e-2
 def make_problem(
     source: VectorSet,
     target: VectorSet,
-    seeds: Pairs | Path | str | None,
+    seeds: Pairs | Path | str | IntArray | None,
     seed_vectors: SeedVectors | None,
 ) -> LinkProblem:
-    """Return the problem of `find_links`; see there.
+    """Return the problem of `find_links`; see there. Seeds may be rows of both sets, (n, 2), too.
 
     Raises
     ------
@@ -39,11 +39,14 @@ def make_problem(
     ParameterError, InputError
         Neither seeds nor their vectors; seeds of which some are rows of the sets and some are not.
     """
+    if isinstance(seeds, np.ndarray):
+        return _of_rows(source, target, seeds[:, 0], seeds[:, 1])
     if seed_vectors is None and seeds is None:
         raise ParameterError(
             expected="seed pairs: a file of ids, Pairs, or two sets of seed vectors",
             got="none of them",
-            do="give a few pairs that you are sure of; 15 to 30 is what linking is made for",
+            do="give a few pairs that you are sure of; 15 to 30 is what linking is made for; "
+            "or 'none' in their place, which needs large sets that share many objects",
         )
     if seed_vectors is not None:
         return _of_vectors(source, target, _pair_up(seeds, seed_vectors))

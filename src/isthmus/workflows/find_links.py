@@ -18,6 +18,7 @@ from isthmus.workflows._found_links import FoundLinks
 from isthmus.workflows._link_checkpoint import identify, read_checkpoint, write_checkpoint
 from isthmus.workflows._link_seeds import SeedVectors, make_problem
 from isthmus.workflows._opening import open_vectors
+from isthmus.workflows._zero_seeds import NO_SEEDS, ZeroSeeds, find_seeds
 
 __all__ = ["UNKNOWN", "FoundLinks", "check_choice", "find_links"]
 
@@ -50,7 +51,11 @@ def find_links(
     seeds : Pairs, or path of a file with ``source,target``, optional
         At least 3, better 15 to 30. A file names ids of the two sets. `Pairs` may be rows of the
         two sets (ids and vectors are theirs), or pairs of other objects in the same two spaces
-        (vector linking, section 5.4), which are no links themselves.
+        (vector linking, section 5.4), which are no links themselves. ``"none"``: there are none; a
+        map is fitted between both sets without pairs, and the pairs that it is surest of are the
+        seeds. At least some thousand rows on each side are needed for that, many of them of
+        objects that are in both; where the map says that it found nothing, the verdict is at most
+        ``doubtful``.
     seed_vectors : (VectorSet or path, VectorSet or path), optional
         Other objects in the spaces of source and target, as seeds: paired by the ids in the file
         ``seeds``, or by equal ids.
@@ -106,14 +111,17 @@ def find_links(
     if resume and checkpoint is None:
         raise ParameterError(expected="a checkpoint to resume from", got="none", do="give its path")
     left, right = open_vectors(source), open_vectors(target)
-    problem = make_problem(left, right, seeds, seed_vectors)
+    found = _zero_seeds(left, right, seeds, seed_vectors, seed=seed)
+    problem = make_problem(left, right, seeds if found is None else found.rows, seed_vectors)
     run = _Run(problem, linker, seed=seed, path=None if checkpoint is None else Path(checkpoint))
-    notes = list(_notes(left, right))
+    notes = [*_notes(left, right), *([] if found is None else [found.note])]
     state = run.kept() if resume else None
     if resume and state is None:
         notes.append("there is no checkpoint to resume from: linking started anew")
     start = time.monotonic()
     links = run.link(state, track)
+    if found is not None:
+        links = found.judge(links)
     return FoundLinks(
         source=left,
         target=right,
@@ -128,6 +136,24 @@ def find_links(
         notes=tuple(notes),
         checkpoint=run.path,
     )
+
+
+def _zero_seeds(
+    source: VectorSet,
+    target: VectorSet,
+    seeds: Pairs | Path | str | None,
+    seed_vectors: SeedVectors | None,
+    *,
+    seed: int,
+) -> ZeroSeeds | None:
+    """Find seeds where the word for none stands in their place."""
+    if not isinstance(seeds, str) or seeds != NO_SEEDS:
+        return None
+    if seed_vectors is not None:
+        raise ParameterError(
+            expected="seed vectors, or none", got="both", do="leave one of them out"
+        )
+    return find_seeds(source, target, seed=seed)
 
 
 class _Run:
