@@ -44,6 +44,9 @@ CLIP = 1e-6
 MOST_STORED = 100_000_000
 """Entries of a cost that is kept as a matrix: 400 MB."""
 
+CARRIED = 960
+"""Rows that are carried over at once, per thread: what lies between the steps stays small."""
+
 SAMPLED = 1_024
 """Rows of each side whose costs stand for all in a median: a million costs."""
 
@@ -338,9 +341,14 @@ def _carry(rows: FloatArray, factor: FloatArray, length_of: FloatArray) -> Float
     """Carry rows over and divide them by the length of their profile."""
 
     def carry(block: FloatArray) -> FloatArray:
-        unit = normalise(block)
-        length = row_lengths(affine(unit, length_of))[:, None]
-        return affine(unit, factor) / np.where(length > 0, length, np.float32(1))
+        out = np.empty((len(block), factor.shape[1]), dtype=np.float32)
+        for start in range(0, len(block), CARRIED):
+            some = slice(start, start + CARRIED)
+            unit = normalise(block[some])
+            length = row_lengths(affine(unit, length_of))[:, None]
+            out[some] = affine(unit, factor)
+            out[some] /= np.where(length > 0, length, np.float32(1))
+        return out
 
     return in_row_blocks(carry, rows)
 

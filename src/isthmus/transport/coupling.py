@@ -20,8 +20,8 @@ __all__ = ["Coupling", "Side"]
 
 Side = Literal["source", "target"]
 
-TILE = 1 << 21
-"""Entries of the plan in memory at once: 8 MB."""
+TILE = 1 << 20
+"""Entries of the plan in memory at once: 4 MB, and four times as much to rank them."""
 
 LEAST = np.float32(-80)
 """Logarithm of the smallest share that an entropy counts: below, float32 gets slow."""
