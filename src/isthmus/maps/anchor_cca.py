@@ -9,7 +9,8 @@ correlation analysis whose cross-covariance comes from the plan and from the anc
 with the ridged covariances of all rows; each direction counts by its correlation.
 
 When to use it: where `AnchorDOT` is, without torch and in the time of the plan alone; on molecules
-and texts it was measured level with it. Both sides move: it scores candidates, or searches an index
+and texts it was measured level with it. In spaces of one modality `CCA` on the pairs alone is
+better (SciFact, 60 to 200 pairs). Both sides move: it scores candidates, or searches an index
 of ``transform_target`` vectors. Shapes: (n_source, dim_source) and (n_target, dim_target) to
 (n, n_components).
 References: AnchorDOT, sections 3.2 and 3.3, for the plan; Vinod (1976) for the ridge. That a plan
