@@ -124,7 +124,7 @@ ROWS = [
         weight_counts=False,
         minimum=10,
     ),
-    Row("anchor_cca", {"gamma": 1.0, "eta": 0.1, "plan_pairs": 100.0}, minimum=20, pools=True, weight_counts=False),
+    Row("anchor_cca", {"gamma": 1.0, "eta": 0.1}, minimum=20, pools=True, weight_counts=False),
     # The centre of the rows counts each pair once, whatever its weight.
     Row(
         "contrastive",
