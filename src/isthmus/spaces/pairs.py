@@ -291,7 +291,7 @@ class Pairs:
         n : int
             How many, at most the rows of ``a``.
         strategy : {"random", "fps", "kmeans", "coverage", "uncertainty"}, default "kmeans"
-            See `isthmus.spaces.sampling` and `isthmus.spaces.suggestion`; docs/maps.md has what
+            See `isthmus.spaces.sampling` and `isthmus.spaces.suggestion`; docs/spaces.md says what
             each is worth. Of more than 20,000 rows that many are drawn to choose from.
         scores : array-like of shape (len(a),), optional
             For ``uncertainty``: how little is known of each row, as the entropy of a coupling.
