@@ -36,7 +36,7 @@ __all__ = [
 
 # low_rank costs three ridge fits and was chosen in no cell that was tried; ask for it by name.
 AUTO = ("null", "procrustes", "ridge")
-AUTO_WITH_UNPAIRED: tuple[str, ...] = ()
+AUTO_WITH_UNPAIRED: tuple[str, ...] = ("barycentric",)
 """What ``auto`` tries too where both sides have rows without a pair."""
 
 
