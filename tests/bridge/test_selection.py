@@ -210,3 +210,28 @@ def test_a_learned_map_stops_by_the_metric_of_the_target_space(planted, metric):
     pairs = Pairs.from_rows(planted.source, vectors, rows, rows)
     made = select(pairs, method="mlp", params={"width": 4, "least_steps": 1, "epochs": 1})
     assert made.map.inner_.metric == metric
+
+
+@pytest.mark.parametrize(("n", "status"), [(30, "insufficient_pairs"), (60, None)])
+def test_a_map_that_needs_more_pairs_than_a_split_has_gets_a_verdict_and_no_error(n, status):
+    rng = np.random.default_rng(0)
+    one, two = (Space(model=name, dim=6) for name in "ab")
+    rows = rng.normal(size=(200, 6))
+    ids = [f"r{i}" for i in range(200)]
+    source, target = VectorSet(ids, rows, one), VectorSet(ids, rows[:, ::-1].copy(), two)
+    pairs = Pairs.from_rows(source, target, np.arange(n), np.arange(n))
+
+    bridge = Bridge.fit(
+        pairs,
+        method="anchor_cca",
+        params={"gamma": 1.0, "eta": 0.1},
+        unpaired_source=source.select(np.arange(100, 150)),
+        unpaired_target=target.select(np.arange(150, 200)),
+    )
+
+    if status is None:
+        assert "retention@10" in bridge.report.values
+    else:
+        assert bridge.verdict.status == status
+        assert bridge.verdict.reason.startswith("30 pairs: too few to hold any out")
+        assert bridge.verdict.pairs_needed == 50

@@ -65,6 +65,11 @@ class Plan:
         )
         return full, half
 
+    def pairs_for(self, fewest: int, n_pairs: int) -> int:
+        """Return how many pairs it takes, about, until every split has so many to fit on."""
+        smallest = min(len(split.train) for split in (*self.full, *self.half))
+        return -(-fewest * n_pairs // max(smallest, 1))
+
 
 @dataclass(frozen=True)
 class HeldOut:

@@ -33,13 +33,16 @@ USES = (
 )
 
 
-def judge_too_few(n_pairs: int, *, different: int) -> Verdict:
-    """Say that no number can be given: too few pairs, or too few that differ."""
+def judge_too_few(n_pairs: int, *, different: int, needed: int = FEWEST_PAIRS) -> Verdict:
+    """Say that no number can be given: too few pairs, or too few that differ.
+
+    ``needed`` pairs would be enough to hold some out.
+    """
     said = f"{n_pairs} pairs" + (f", {different} of them different" if different < n_pairs else "")
     return Verdict(
         status="insufficient_pairs",
-        reason=f"{said}: too few to hold any out and measure; {FEWEST_PAIRS} would do for that",
-        pairs_needed=FEWEST_PAIRS,
+        reason=f"{said}: too few to hold any out and measure; {needed} would do for that",
+        pairs_needed=needed,
         chosen_because="nothing could be measured; the most constrained fitted map",
     )
 

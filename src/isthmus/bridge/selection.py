@@ -122,17 +122,20 @@ def select(
     names = candidates(method, unpaired)
     build = builder((pairs.source_space, pairs.target_space), method, params or {}, seed=seed)
     unfitted = [build(name) for name in names]  # an unknown name fails before any work
-    different = count_different(pairs)
-    if different < FEWEST_PAIRS:
-        verdict = judge_too_few(len(pairs), different=different)
+    different, needed = count_different(pairs), FEWEST_PAIRS
+    single = any(one.lands_in != "target" or one.inner.costly for one in unfitted)
+    if different >= FEWEST_PAIRS:
+        plan = plan_splits(pairs, seed=seed, single=single)
+        needed = plan.pairs_for(max(one.inner.fewest_pairs for one in unfitted), len(pairs))
+    if different < FEWEST_PAIRS or len(pairs) < needed:
+        verdict = judge_too_few(len(pairs), different=different, needed=needed)
         first = build("procrustes" if method == "auto" else method)
         return Selection.without_numbers(
             fit(first, pairs, np.arange(len(pairs)), unpaired=unpaired), verdict
         )
-    single = any(one.lands_in != "target" or one.inner.costly for one in unfitted)
     trials = Trials.prepare(
         pairs,
-        plan_splits(pairs, seed=seed, single=single),
+        plan,
         collection,
         collection_rows,
         build=build,

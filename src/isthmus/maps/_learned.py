@@ -64,6 +64,11 @@ class Learned(Map):
         return True
 
     @property
+    def fewest_pairs(self) -> int:
+        """With fewer a closed form is as good."""
+        return LEAST_PAIRS
+
+    @property
     def outcome(self) -> Outcome:
         """Why training ended.
 
@@ -106,7 +111,7 @@ class Learned(Map):
             As :func:`isthmus.maps._fitting.check_fit` says.
         """
         self._check_params()
-        pairs = check_fit(X, Y, sample_weight, minimum=LEAST_PAIRS)
+        pairs = check_fit(X, Y, sample_weight, minimum=self.fewest_pairs)
         dims = pairs.source.shape[1], pairs.target.shape[1]
         collection = None
         if unpaired_target is not None:

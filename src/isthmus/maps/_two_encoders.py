@@ -12,7 +12,7 @@ from isthmus._linalg import in_row_blocks
 from isthmus._types import FloatArray
 from isthmus._validate import check_positive, check_whole
 from isthmus.errors import ParameterError
-from isthmus.maps._sides import Sides, centre
+from isthmus.maps._sides import FEWEST_ANCHORS, Sides, centre
 from isthmus.maps.base import LandsIn, Map
 from isthmus.maps.training.encoder import Encoder
 from isthmus.maps.training.two_sided import TrainedPair
@@ -69,6 +69,11 @@ class TwoEncoders(Map):
     def costly(self) -> bool:
         """Training takes long."""
         return True
+
+    @property
+    def fewest_pairs(self) -> int:
+        """Anchor pairs that a profile or a loss of all against all needs."""
+        return FEWEST_ANCHORS
 
     def transform(self, X: npt.ArrayLike) -> FloatArray:
         """Encode source rows: (n, width), float32, of length one."""

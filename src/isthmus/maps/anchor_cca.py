@@ -126,6 +126,11 @@ class AnchorCCA(Planned):
             f"{len(self.coupling_errors_)} iterations, {len(self.correlations_)} directions"
         )
 
+    @property
+    def fewest_pairs(self) -> int:
+        """Anchor pairs that a profile needs."""
+        return FEWEST_ANCHORS
+
     def fit(
         self,
         X: npt.ArrayLike,
@@ -152,7 +157,9 @@ class AnchorCCA(Planned):
         check_positive(self.plan_pairs, name="plan_pairs", maximum=MOST)
         check_whole(self.seed, name="seed", minimum=0)
         sides = centre_sides(
-            check_fit(X, Y, sample_weight, minimum=FEWEST_ANCHORS), unpaired_source, unpaired_target
+            check_fit(X, Y, sample_weight, minimum=self.fewest_pairs),
+            unpaired_source,
+            unpaired_target,
         )
         check_pools(sides)
         plan = self._couple(sides)[1]

@@ -26,7 +26,7 @@ from isthmus._types import IntArray
 from isthmus._validate import check_whole
 from isthmus.maps._anchor_plan import PLAN_STATE, Planned
 from isthmus.maps._fitting import check_fit
-from isthmus.maps._sides import FEWEST_ANCHORS, Sides, centre_sides, check_pools
+from isthmus.maps._sides import Sides, centre_sides, check_pools
 from isthmus.maps._two_encoders import TwoEncoders
 from isthmus.maps.training.devices import find_device
 from isthmus.maps.training.two_sided import Batch, Plan, TwoSided, pair_loss, plan_loss
@@ -164,7 +164,7 @@ class AnchorDOT(Planned, TwoEncoders):
             As :func:`isthmus.maps._fitting.check_fit` says.
         """
         self._check_params()
-        pairs = check_fit(X, Y, sample_weight, minimum=FEWEST_ANCHORS)
+        pairs = check_fit(X, Y, sample_weight, minimum=self.fewest_pairs)
         sides = centre_sides(pairs, unpaired_source, unpaired_target)
         check_pools(sides)
         find_device(self.device)

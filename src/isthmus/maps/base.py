@@ -63,6 +63,11 @@ class Map(Stateful):
         """Whether a fit takes so long that a bridge holds out one part of its pairs, not ten."""
         return False
 
+    @property
+    def fewest_pairs(self) -> int:
+        """With fewer ``fit`` refuses; a bridge measures only where its splits have so many."""
+        return 2
+
     @abstractmethod
     def fit(
         self,

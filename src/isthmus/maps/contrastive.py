@@ -26,7 +26,7 @@ import numpy.typing as npt
 from isthmus._types import FloatArray
 from isthmus._validate import check_whole
 from isthmus.maps._fitting import check_fit
-from isthmus.maps._sides import FEWEST_ANCHORS, Sides, centre_sides
+from isthmus.maps._sides import Sides, centre_sides
 from isthmus.maps._two_encoders import TwoEncoders
 from isthmus.maps.training.devices import find_device
 from isthmus.maps.training.two_sided import Batch, TrainedPair, TwoSided, pair_loss
@@ -137,7 +137,7 @@ class Contrastive(TwoEncoders):
         check_whole(self.warm_up, name="warm_up", minimum=0)
         if self.patience is not None:
             check_whole(self.patience, name="patience")
-        sides = centre_sides(check_fit(X, Y, sample_weight, minimum=FEWEST_ANCHORS), None, None)
+        sides = centre_sides(check_fit(X, Y, sample_weight, minimum=self.fewest_pairs), None, None)
         find_device(self.device)
         self._keep(self._train(sides), sides)
         return self

@@ -115,6 +115,11 @@ class SmallMLP(Map):
         self._check_fitted()
         return "no_more_gain" if int(self.converged_) else "out_of_epochs"
 
+    @property
+    def fewest_pairs(self) -> int:
+        """With fewer a closed form is as good."""
+        return LEAST_PAIRS
+
     def fit(
         self,
         X: npt.ArrayLike,
@@ -134,7 +139,7 @@ class SmallMLP(Map):
             As :func:`isthmus.maps._fitting.check_fit` says.
         """
         self._check_params()
-        pairs = check_fit(X, Y, sample_weight, minimum=LEAST_PAIRS)
+        pairs = check_fit(X, Y, sample_weight, minimum=self.fewest_pairs)
         source, target = (_Standard.of(side, pairs.weight) for side in (pairs.source, pairs.target))
         moving = _moving_columns(pairs.target, pairs.weight)
         network = self._train(pairs, source, target, moving)

@@ -32,7 +32,7 @@ from isthmus._types import FloatArray, IntArray
 from isthmus._validate import check_positive, check_whole
 from isthmus.errors import UnknownNameError
 from isthmus.maps._fitting import check_fit
-from isthmus.maps._sides import FEWEST_ANCHORS, Sides, centre_sides, check_pools
+from isthmus.maps._sides import Sides, centre_sides, check_pools
 from isthmus.maps._two_encoders import TwoEncoders
 from isthmus.maps.base import Map
 from isthmus.maps.cca import CCA
@@ -167,7 +167,7 @@ class SOTAlign(TwoEncoders):
         check_positive(self.kl_weight, name="kl_weight", maximum=LARGEST_WEIGHT)
         check_whole(self.batch, name="batch", minimum=2)
         check_whole(self.warm_up, name="warm_up", minimum=0)
-        pairs = check_fit(X, Y, sample_weight, minimum=FEWEST_ANCHORS)
+        pairs = check_fit(X, Y, sample_weight, minimum=self.fewest_pairs)
         sides = centre_sides(pairs, unpaired_source, unpaired_target)
         check_pools(sides)
         find_device(self.device)

@@ -141,6 +141,11 @@ class SUE(Map):
         """Training takes long."""
         return True
 
+    @property
+    def fewest_pairs(self) -> int:
+        """Pairs from which as many canonical directions can be told."""
+        return 2 * self.n_components
+
     def fit(
         self,
         X: npt.ArrayLike,
@@ -170,7 +175,7 @@ class SUE(Map):
             check_whole(getattr(self, name), name=name)
         for name in ("residual_epochs", "seed"):
             check_whole(getattr(self, name), name=name, minimum=0)
-        pairs = check_fit(X, Y, sample_weight, minimum=2 * self.n_components)
+        pairs = check_fit(X, Y, sample_weight, minimum=self.fewest_pairs)
         clouds = (
             self._gather(pairs.source, unpaired_source, name="unpaired_source"),
             self._gather(pairs.target, unpaired_target, name="unpaired_target"),
