@@ -30,7 +30,7 @@ from isthmus.spaces import Qrels
 PAIRS = (100, 200, 500)
 AUTO = ("auto", "auto, unpaired")
 SAME_METHODS = (
-    *AUTO, "anchor_cca", "ridge", "procrustes", "procrustes_ridge", "cca", "relative",
+    *AUTO, "anchor_cca", "ridge", "procrustes", "procrustes_ridge", "cca", *cells.TUNED, "relative",
     "barycentric", "mlp", "contrastive", "sotalign", "anchordot",
 )  # fmt: skip
 
