@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from isthmus import Bridge, Pairs, Space, VectorSet
-from isthmus.maps import names
+from isthmus.maps import MAPS, names
 
 SOURCE = Space(model="archived-source", revision="1", dim=6, normalized=True)
 TARGET = Space(model="archived-target", revision="1", dim=8, normalized=True)
@@ -35,15 +35,30 @@ PARAMS = {
     "drift_adapter": {"hidden": 8, "learning_rate": 1e-2},
     "mlp": {"width": 8, "learning_rate": 1e-2, "objective": "mse"},
     "embedding_converter": {"width": 8},
+    "contrastive": {"width": 8, "epochs": 10},
+    "sotalign": {"width": 8, "epochs": 10, "batch": 10},
+    "anchordot": {"width": 8, "epochs": 10, "warm_up": 5},
+    "vec2vec": {"width": 8, "steps": 10},
 }
 """Learned maps are made smaller, to keep the archive small, and quick to leave their start."""
 
 
 def fit(source: VectorSet, target: VectorSet, method: str) -> Bridge:
-    """Fit a bridge on 40 pairs; learned maps hold some out, and get all 60."""
+    """Fit a bridge on 40 pairs, beside the other rows, or on two clouds of all rows.
+
+    Learned maps that take no other rows hold some out, and get all 60.
+    """
     params = PARAMS.get(method, {})
-    rows = np.arange(60 if params else 40)
-    return Bridge.fit(Pairs.from_rows(source, target, rows, rows), method=method, params=params)
+    known = {name: value for name, value in params.items() if name in MAPS[method]().get_params()}
+    if not MAPS[method].paired:
+        sides = {"unpaired_source": source, "unpaired_target": target}
+        return Bridge.fit(None, method=method, params=known, **sides)
+    rows, sides = np.arange(60 if params else 40), {}
+    if MAPS[method].sees_unpaired:
+        rows, rest = np.arange(40), np.arange(40, 60)
+        sides = {"unpaired_source": source.select(rest), "unpaired_target": target.select(rest)}
+    pairs = Pairs.from_rows(source, target, rows, rows)
+    return Bridge.fit(pairs, method=method, params=known, **sides)
 
 
 def numbers(bridge: Bridge, source: VectorSet, target: VectorSet) -> dict[str, np.ndarray]:

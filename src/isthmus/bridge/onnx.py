@@ -19,11 +19,13 @@ from isthmus.errors import UnsupportedOperationError
 from isthmus.maps import (
     MLP,
     PCA,
+    Barycentric,
     Centre,
     DriftAdapter,
     Dummy,
     LowRank,
     Map,
+    MiniVec2Vec,
     Normalise,
     Null,
     Procrustes,
@@ -31,6 +33,7 @@ from isthmus.maps import (
     Ridge,
     SmallMLP,
     Step,
+    UnpairedIterative,
     Whiten,
 )
 from isthmus.maps.training import Network
@@ -224,10 +227,16 @@ def _dummy(graph: _Graph, fitted: Dummy, rows: str) -> str:
     return graph.affine(rows, fitted.rotation_)
 
 
-def _procrustes(graph: _Graph, fitted: Procrustes, rows: str) -> str:
+def _procrustes(
+    graph: _Graph, fitted: Procrustes | UnpairedIterative | MiniVec2Vec, rows: str
+) -> str:
     scale = float(fitted.scale_)
     bias = fitted.mean_target_ - scale * _turned(fitted.mean_source_, fitted.rotation_)
     return graph.affine(rows, fitted.rotation_ * np.float32(scale), bias)
+
+
+def _rotation(graph: _Graph, fitted: Barycentric, rows: str) -> str:
+    return graph.affine(rows, fitted.rotation_, fitted.bias_)
 
 
 def _linear(graph: _Graph, fitted: Ridge | ProcrustesRidge, rows: str) -> str:
@@ -277,6 +286,9 @@ RULES: Mapping[type[Map], Rule] = {
     Null: _null,
     Dummy: _dummy,
     Procrustes: _procrustes,
+    UnpairedIterative: _procrustes,
+    MiniVec2Vec: _procrustes,
+    Barycentric: _rotation,
     Ridge: _linear,
     ProcrustesRidge: _linear,
     LowRank: _low_rank,

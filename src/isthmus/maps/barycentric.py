@@ -99,7 +99,7 @@ class Barycentric(Map):
     """
 
     name: ClassVar[str] = "barycentric"
-    freedom: ClassVar[int] = 55
+    freedom: ClassVar[int] = 15
     sees_unpaired: ClassVar[bool] = True
     state_shapes: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "rotation": ("source", "target"),
