@@ -11,6 +11,7 @@ from isthmus.errors import (
     NotConvergedError,
     ParameterError,
     TooFewPairsError,
+    UnknownNameError,
 )
 from isthmus.maps import AnchorCCA, AnchorDOT, Relative
 
@@ -241,6 +242,39 @@ def test_pools_that_do_not_fit(make):
         make().fit(*case["anchors"], **{**pools, "unpaired_target": X})
     with pytest.raises(InvalidVectorsError, match=r"unpaired_target; got NaN .* row 4"):
         make().fit(*case["anchors"], **{**pools, "unpaired_target": broken})
+
+
+def test_training_starts_from_the_closed_form():
+    case = planted()
+    anchors, pools = case["anchors"], case["pools"]
+
+    started = dot(epochs=1, learning_rate=1e-9).fit(*anchors, **pools)
+    closed = cca().fit(*anchors, **pools)
+    drawn = dot(epochs=1, learning_rate=1e-9, start="random").fit(*anchors, **pools)
+
+    scores = [
+        fitted.transform(anchors[0]) @ fitted.transform_target(anchors[1]).T
+        for fitted in (started, closed, drawn)
+    ]
+    # one LayerNorm lies between: the closed form does not centre each row
+    assert np.corrcoef(scores[0].ravel(), scores[1].ravel())[0, 1] > 0.9
+    assert abs(np.corrcoef(scores[2].ravel(), scores[1].ravel())[0, 1]) < 0.9
+    assert started.source_weight_.shape == (10, 8)
+    assert drawn.source_weight_.shape == (10, 32)
+
+
+def test_the_schedule_goes_with_the_start():
+    assert (AnchorDOT()._schedule.epochs, AnchorDOT()._schedule.learning_rate) == (60, 3e-4)
+    paper = AnchorDOT(start="random")._schedule
+    assert (paper.epochs, paper.learning_rate, paper.warm_up) == (200, 1e-3, 200)
+    assert AnchorDOT(epochs=7, start="random")._schedule.epochs == 7
+
+
+def test_an_unknown_start_is_named():
+    case = planted()
+
+    with pytest.raises(UnknownNameError, match="closed"):
+        AnchorDOT(start="closed").fit(*case["anchors"], **case["pools"])
 
 
 def test_with_patience_training_ends_early_and_anchors_are_held_out():

@@ -10,18 +10,16 @@ import numpy.typing as npt
 
 from isthmus._linalg import in_row_blocks
 from isthmus._types import FloatArray
-from isthmus._validate import check_positive, check_whole
-from isthmus.errors import ParameterError
+from isthmus._validate import check_whole
 from isthmus.maps._sides import FEWEST_ANCHORS, Sides, centre
 from isthmus.maps.base import LandsIn, Map
 from isthmus.maps.training.encoder import Encoder
-from isthmus.maps.training.two_sided import TrainedPair
+from isthmus.maps.training.two_sided import TrainedPair, TwoSided
 
 __all__ = ["TwoEncoders"]
 
 MOST = 10**6
-LARGEST = 1e6
-"""Of epochs and width; of learning rates and decays: whoever gives more has made a slip."""
+"""Columns: whoever gives more has made a slip."""
 
 
 class TwoEncoders(Map):
@@ -58,9 +56,6 @@ class TwoEncoders(Map):
     look_epochs_: npt.NDArray[np.int64]
     look_scores_: FloatArray
 
-    epochs: int
-    learning_rate: float
-    weight_decay: float
     width: int
     seed: int
     device: str
@@ -85,23 +80,16 @@ class TwoEncoders(Map):
         rows = self._check_target(Y)
         return _encode(rows, self.target_mean_, Encoder(self.target_weight_, self.target_bias_))
 
-    def _check_training(self) -> None:
+    def _check_training(self, schedule: TwoSided) -> None:
         """Check the parameters that all of these maps have.
 
         Raises
         ------
         ParameterError
         """
-        for name in ("epochs", "width"):
-            check_whole(getattr(self, name), name=name, maximum=MOST)
+        schedule.check()
+        check_whole(self.width, name="width", maximum=MOST)
         check_whole(self.seed, name="seed", minimum=0)
-        check_positive(self.learning_rate, name="learning_rate", maximum=LARGEST)
-        if not 0 <= self.weight_decay <= LARGEST:
-            raise ParameterError(
-                expected=f"weight_decay from 0 to {LARGEST:g}",
-                got=f"{self.weight_decay!r}"[:100],
-                do="give such a number; 0 is none",
-            )
 
     def _draw(self, sides: Sides) -> tuple[Encoder, Encoder]:
         """Return first weights of both encoders."""

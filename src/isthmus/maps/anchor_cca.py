@@ -25,22 +25,16 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from isthmus._linalg import affine, cross_product, in_row_blocks, normalise
+from isthmus._linalg import affine, in_row_blocks, normalise
 from isthmus._types import FloatArray
 from isthmus._validate import check_positive, check_whole
 from isthmus.maps._anchor_plan import PLAN_STATE, Planned
 from isthmus.maps._fitting import check_fit
-from isthmus.maps._sides import FEWEST_ANCHORS, Sides, centre, centre_sides, check_pools
-from isthmus.transport import Coupling
-from isthmus.transport.coupling import iter_tiles
+from isthmus.maps._plan_directions import PLAN_PAIRS, RIDGE, plan_directions
+from isthmus.maps._sides import FEWEST_ANCHORS, centre, centre_sides, check_pools
 
 __all__ = ["AnchorCCA"]
 
-POWER = 0.5
-"""Of the correlation, on each side: the inner product of two rows then weighs every direction by
-its correlation."""
-LEAST_CORRELATION = 1e-4
-"""Of the largest: directions under it say nothing, and rounding decides which they are."""
 MOST = 1e9
 """Of ``ridge`` and ``plan_pairs``: whoever gives more has made a slip."""
 
@@ -102,8 +96,8 @@ class AnchorCCA(Planned):
         *,
         gamma: float | Literal["auto"] = "auto",
         eta: float | Literal["auto"] = "auto",
-        ridge: float = 0.3,
-        plan_pairs: float = 2_000,
+        ridge: float = RIDGE,
+        plan_pairs: float = PLAN_PAIRS,
         seed: int = 0,
     ) -> None:
         self.gamma = gamma
@@ -163,14 +157,11 @@ class AnchorCCA(Planned):
         )
         check_pools(sides)
         plan = self._couple(sides)[1]
-        whiteners = [_whitener(rows, self.ridge) for rows in sides.stacked]
-        cross = whiteners[0] @ self._cross_covariance(sides, plan) @ whiteners[1]
-        left, correlations, right = np.linalg.svd(cross, full_matrices=False)
-        kept = correlations > LEAST_CORRELATION * correlations[0]
-        scale = correlations[kept] ** POWER
-        self.source_directions_ = (whiteners[0] @ left[:, kept] * scale).astype(np.float32)
-        self.target_directions_ = (whiteners[1] @ right[kept].T * scale).astype(np.float32)
-        self.correlations_ = correlations[kept]
+        left, self.correlations_, right = plan_directions(
+            sides, plan, ridge=self.ridge, plan_pairs=self.plan_pairs
+        )
+        self.source_directions_ = left.astype(np.float32)
+        self.target_directions_ = right.astype(np.float32)
         self.source_mean_, self.target_mean_ = sides.means
         self.n_features_in_, self.n_features_target_ = (len(mean) for mean in sides.means)
         return self
@@ -182,32 +173,6 @@ class AnchorCCA(Planned):
     def transform_target(self, Y: npt.ArrayLike) -> FloatArray:
         """Project target rows: (n, n_components), float32, of length one."""
         return _project(self._check_target(Y), self.target_mean_, self.target_directions_)
-
-    def _cross_covariance(self, sides: Sides, plan: Coupling) -> FloatArray:
-        anchors, weight = sides.anchors, sides.weight
-        n = len(anchors[0])
-        share = n / (n + self.plan_pairs)
-        paired = cross_product(*anchors, weight=weight) / (n if weight is None else weight.sum())
-        coupled: FloatArray = share * paired + (1 - share) * _carry(plan, *sides.pools)
-        return coupled
-
-
-def _carry(plan: Coupling, source: FloatArray, target: FloatArray) -> FloatArray:
-    """Return X^T P Y over the mass of P, tile by tile, float64."""
-    total = np.zeros((source.shape[1], target.shape[1]))
-    mass = 0.0
-    for rows, tile in iter_tiles(plan, "source"):
-        mass += float(tile.sum(dtype=np.float64))
-        total += source[rows].T.astype(np.float64) @ (tile @ target)
-    return total / mass
-
-
-def _whitener(rows: FloatArray, ridge: float) -> FloatArray:
-    """Return the inverse root of the ridged covariance, symmetric: (dim, dim), float64."""
-    covariance = cross_product(rows) / len(rows)
-    values, vectors = np.linalg.eigh(covariance)
-    whitener: FloatArray = (vectors / np.sqrt(values + ridge * values.mean())) @ vectors.T
-    return whitener
 
 
 def _project(rows: FloatArray, mean: FloatArray, directions: FloatArray) -> FloatArray:

@@ -132,23 +132,24 @@ class Contrastive(TwoEncoders):
         InputError
             As :func:`isthmus.maps._fitting.check_fit` says.
         """
-        self._check_training()
+        self._check_training(replace(self._schedule, patience=self.patience))
         check_whole(self.batch, name="batch", minimum=2)
-        check_whole(self.warm_up, name="warm_up", minimum=0)
-        if self.patience is not None:
-            check_whole(self.patience, name="patience")
         sides = centre_sides(check_fit(X, Y, sample_weight, minimum=self.fewest_pairs), None, None)
         find_device(self.device)
         self._keep(self._train(sides), sides)
         return self
 
-    def _train(self, sides: Sides) -> TrainedPair:
-        schedule = TwoSided(
+    @property
+    def _schedule(self) -> TwoSided:
+        return TwoSided(
             epochs=self.epochs,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             warm_up=self.warm_up,
         )
+
+    def _train(self, sides: Sides) -> TrainedPair:
+        schedule = self._schedule
         if self.patience is None:
             return self._run(schedule, sides)
         n = len(sides.anchors[0])

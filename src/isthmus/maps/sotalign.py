@@ -161,23 +161,22 @@ class SOTAlign(TwoEncoders):
         InputError
             As :func:`isthmus.maps._fitting.check_fit` says.
         """
-        self._check_training()
-        if self.teacher not in get_args(Teacher):
-            raise UnknownNameError.of("teacher", str(self.teacher), get_args(Teacher))
-        check_positive(self.kl_weight, name="kl_weight", maximum=LARGEST_WEIGHT)
-        check_whole(self.batch, name="batch", minimum=2)
-        check_whole(self.warm_up, name="warm_up", minimum=0)
-        pairs = check_fit(X, Y, sample_weight, minimum=self.fewest_pairs)
-        sides = centre_sides(pairs, unpaired_source, unpaired_target)
-        check_pools(sides)
-        find_device(self.device)
-        taught = self._teach(sides)
         schedule = TwoSided(
             epochs=self.epochs,
             learning_rate=self.learning_rate,
             weight_decay=self.weight_decay,
             warm_up=self.warm_up,
         )
+        self._check_training(schedule)
+        if self.teacher not in get_args(Teacher):
+            raise UnknownNameError.of("teacher", str(self.teacher), get_args(Teacher))
+        check_positive(self.kl_weight, name="kl_weight", maximum=LARGEST_WEIGHT)
+        check_whole(self.batch, name="batch", minimum=2)
+        pairs = check_fit(X, Y, sample_weight, minimum=self.fewest_pairs)
+        sides = centre_sides(pairs, unpaired_source, unpaired_target)
+        check_pools(sides)
+        find_device(self.device)
+        taught = self._teach(sides)
         trained = schedule.train(
             self._draw(sides),
             sides.stacked,

@@ -40,6 +40,20 @@ def test_what_comes_out_has_length_one_and_does_not_depend_on_other_rows():
     np.testing.assert_array_equal(encoder.forward(rows[7:8]), out[7:8])
 
 
+def test_directions_become_an_encoder_that_projects_on_them():
+    rng = np.random.default_rng(4)
+    rows = rng.standard_normal((20, 8))
+    rows -= rows.mean(axis=1, keepdims=True)
+    directions = rng.standard_normal((8, 5))
+
+    encoder = Encoder.project(directions, width=3)
+
+    expected = rows @ directions[:, :3]
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    np.testing.assert_allclose(encoder.forward(rows), expected, atol=1e-5)
+    assert Encoder.project(directions, width=9).weight.shape == (8, 5)
+
+
 def test_the_same_seed_draws_the_same_weights():
     one, other = (Encoder.draw(6, 4, rng=np.random.default_rng(3)) for _ in range(2))
 

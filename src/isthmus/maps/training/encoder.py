@@ -45,6 +45,17 @@ class Encoder:
         weight = rng.uniform(-bound, bound, (dim, width)).astype(np.float32)
         return cls(weight, rng.uniform(-bound, bound, width).astype(np.float32))
 
+    @classmethod
+    def project(cls, directions: FloatArray, width: int) -> Encoder:
+        """Return an encoder that projects centred rows on the first directions (dim, n).
+
+        As many as there are, at most ``width``; of length one in the mean, as large as drawn
+        weights.
+        """
+        taken = directions[:, :width]
+        length = np.sqrt(np.square(taken).sum() / taken.shape[1])
+        return cls((taken / length).astype(np.float32), np.zeros(taken.shape[1], np.float32))
+
     def forward(self, rows: FloatArray) -> FloatArray:
         """Carry rows (n, dim) to (n, width), float32, without torch."""
         return in_row_blocks(

@@ -17,7 +17,8 @@ import numpy as np
 from isthmus._optional import require
 from isthmus._progress import current_track
 from isthmus._types import FloatArray, IntArray
-from isthmus.errors import DivergedTrainingError
+from isthmus._validate import check_positive, check_whole
+from isthmus.errors import DivergedTrainingError, ParameterError
 from isthmus.maps.training.encoder import LAYER_NORM, Encoder
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ __all__ = ["Batch", "Loss", "Plan", "TrainedPair", "TwoSided", "pair_loss", "pla
 Loss = Callable[["Tensor", "Tensor"], "Tensor"]
 """Takes cosines of a batch (rows of the source, rows of the target) and the inverse temperature."""
 
+MOST, LARGEST = 10**6, 1e6
+"""Epochs; learning rates and decays: whoever gives more has made a slip."""
 LOOK_EVERY = 5
 """Epochs between two looks at held-out pairs. A round number."""
 DECAY = 3
@@ -73,6 +76,25 @@ class TwoSided:
     temperature: float = 0.07
     largest_scale: float = 100.0
     patience: int | None = None
+
+    def check(self) -> None:
+        """Refuse numbers out of their range.
+
+        Raises
+        ------
+        ParameterError
+        """
+        check_whole(self.epochs, name="epochs", maximum=MOST)
+        check_whole(self.warm_up, name="warm_up", minimum=0)
+        check_positive(self.learning_rate, name="learning_rate", maximum=LARGEST)
+        if not 0 <= self.weight_decay <= LARGEST:
+            raise ParameterError(
+                expected=f"weight_decay from 0 to {LARGEST:g}",
+                got=f"{self.weight_decay!r}"[:100],
+                do="give such a number; 0 is none",
+            )
+        if self.patience is not None:
+            check_whole(self.patience, name="patience")
 
     def train(
         self,
