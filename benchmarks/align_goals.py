@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from align_cells import KS, PLANNED, WITHOUT_PLAN
+from align_cells import AS_PUBLISHED, KS, PLANNED, WITHOUT_PLAN
 from align_numbers import WAYS, Cells, both, by, mean, percent, recall
 from table_format import Goal
 
@@ -12,7 +12,7 @@ LEVEL = (0.22, 0.50, 0.63)
 """The paper's own, with another encoder of molecules."""
 OVER_CONTRASTIVE, UNDER_SOTALIGN, OVERLAP_MOST = 1.1, 0.005, 0.03
 FEW, OVER_AUTO, FIT_SECONDS = (100, 200), 1.1, 120.0
-OURS = (*PLANNED, WITHOUT_PLAN)
+OURS = (*PLANNED, WITHOUT_PLAN, AS_PUBLISHED)
 NOTHING = "not measured yet"
 
 

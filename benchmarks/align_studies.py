@@ -43,9 +43,9 @@ OTHER = ("scifact", *cells.DOCUMENTS[1:])
 LEARNED = ("anchor_cca", "anchordot", "sotalign")
 SWEPT = (*LEARNED, "contrastive", "ridge", *cells.TUNED)
 RETRIEVAL = (
-    "anchor_cca", cells.WITHOUT_PLAN, "anchordot", "ridge", "cca", *cells.TUNED, "procrustes",
-    "procrustes_ridge", "low_rank", "relative", "asif", "csa", "contrastive", "sotalign", "sue",
-    "mlp", "barycentric",
+    "anchor_cca", cells.WITHOUT_PLAN, "anchordot", cells.AS_PUBLISHED, "ridge", "cca",
+    *cells.TUNED, "procrustes", "procrustes_ridge", "low_rank", "relative", "asif", "csa",
+    "contrastive", "sotalign", "sue", "mlp", "barycentric",
 )  # fmt: skip
 
 Cell = tuple[dict[str, Any], Callable[[], dict[str, Any]]]
