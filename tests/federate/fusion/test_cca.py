@@ -295,3 +295,27 @@ def test_the_common_space_is_explained(made, fusion):
             assert score == pytest.approx(hit.score, abs=1e-6)
     both = Ranking.concatenate([ranking, ranking])
     np.testing.assert_array_equal(both.common[40:], ranking.common)
+
+
+def test_a_map_of_anchors_is_a_common_space_too(made):
+    sets, into, _ = made
+    few, rest = np.arange(0, 300, 3), np.setdiff1d(np.arange(300), np.arange(0, 300, 3))
+    joined = [
+        Bridge.fit(
+            Pairs.from_rows(sets[0], one, few, few),
+            method="anchor_cca",
+            params={"gamma": 1.0, "eta": 0.1},
+            unpaired_source=sets[0].select(rest[:100]),
+            unpaired_target=one.select(rest[100:]),
+        )
+        for one in sets[1:]
+    ]
+    queries = sets[0].select([120, 220, 250])
+
+    with Federation(
+        HUB, sources_of((sets, into, joined), name="anchors"), fusion=Cca(directions=6)
+    ) as federation:
+        ranking = federation.search(queries, k=3)
+
+    # the query's own document is stored in another model's vectors alone
+    assert [hits[0] for hits in ranking.ids.tolist()] == queries.ids.tolist()
