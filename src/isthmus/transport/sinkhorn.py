@@ -37,6 +37,9 @@ TILE = 1 << 21
 LEAST_ROWS, MOST_ROWS = 16, 512
 """Rows of a block: enough for the speed of a matrix product, few enough to share out."""
 
+AHEAD = 16
+"""Blocks that are handed to the threads at once."""
+
 FLOOR = np.float32(-60)
 """Logarithm of the smallest share of a row's largest entry that is counted: 1e-26. Below, float32
 leaves its normal range, where processors are a hundred times slower."""
@@ -246,8 +249,10 @@ class _Solver:
             part: FloatArray = (weights @ tile).astype(np.float64)
             return part
 
-        for part in pool.map(scale, self._blocks):  # in order: sums do not depend on threads
-            both += part
+        for start in range(0, len(self._blocks), AHEAD):
+            # in order, so that sums do not depend on threads; a few, so that none pile up
+            for part in pool.map(scale, self._blocks[start : start + AHEAD]):
+                both += part
         sums, full_sums = both
         lost = np.flatnonzero(~(sums > LOST * self.nu))
         sums[lost] = 1.0
