@@ -8,7 +8,6 @@ import pytest
 from isthmus.errors import ParameterError
 from isthmus.transport import Coupling, StoredCost, cosine_cost, sinkhorn
 from isthmus.transport._ranking import best_columns, log_sums
-from isthmus.transport.coupling import iter_tiles
 
 EVERY = slice(None)
 
@@ -60,7 +59,7 @@ def test_nearest_entropy_and_mass_are_those_of_the_matrix(side, monkeypatch):
     entropy = -(share * np.log(np.maximum(share, 1e-300))).sum(axis=1) / np.log(share.shape[1])
     np.testing.assert_allclose(found.entropy(side), entropy, rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(found.mass(side), plan.sum(axis=1), rtol=1e-5)
-    tiles = np.concatenate([tile for _, tile in iter_tiles(found, side)])
+    tiles = np.concatenate([tile for _, tile in found.tiles(side)])
     np.testing.assert_allclose(tiles, plan, rtol=1e-5)
 
 

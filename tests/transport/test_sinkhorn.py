@@ -457,3 +457,14 @@ def test_masses_that_cannot_be_used_are_named():
 def test_parameters_out_of_range_are_named(options, message):
     with pytest.raises(ParameterError, match=message):
         sinkhorn(cloud_cost(0), **options)
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.3, 0.15, 0.01])
+def test_a_fall_faster_than_the_over_relaxation_allows_leaves_it(factor):
+    speed = MODULE._Speed()
+    speed.omega = 1.52
+
+    for number in range(30):
+        speed.watch(factor**number)
+
+    assert speed.omega == pytest.approx(1.52, abs=0.01)

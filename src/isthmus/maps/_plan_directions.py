@@ -8,7 +8,6 @@ from isthmus._linalg import cross_product
 from isthmus._types import FloatArray
 from isthmus.maps._sides import Sides
 from isthmus.transport import Coupling
-from isthmus.transport.coupling import iter_tiles
 
 __all__ = ["PLAN_PAIRS", "RIDGE", "plan_directions"]
 
@@ -65,7 +64,7 @@ def _carry(plan: Coupling, source: FloatArray, target: FloatArray) -> FloatArray
     """Return X^T P Y over the mass of P, tile by tile, float64."""
     total = np.zeros((source.shape[1], target.shape[1]))
     mass = 0.0
-    for rows, tile in iter_tiles(plan, "source"):
+    for rows, tile in plan.tiles():
         mass += float(tile.sum(dtype=np.float64))
         total += source[rows].T.astype(np.float64) @ (tile @ target)
     return total / mass

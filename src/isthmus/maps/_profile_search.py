@@ -23,8 +23,8 @@ __all__ = ["ETAS", "GAMMAS", "ProfileSearch", "search_profile"]
 
 GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 ETAS = (0.1, 0.05, 0.02, 0.01)
-"""From 0 to 1 and from .01 to .1 (appendix D); the points between are a choice. The largest eta
-comes first: its potentials are where the next one starts."""
+"""Gamma from 0 to 1, as appendix D has it; the points, and those of eta, are a choice. The largest
+eta comes first: its potentials are where the next one starts."""
 
 HELD_OUT_SHARE = 0.1
 LEAST_HELD_OUT, MOST_SPLITS = 40, 5
@@ -35,7 +35,7 @@ TOLERANCE = 1e-3
 """Of the marginals: ranks are settled long before 1e-4."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ProfileSearch:
     """What was tried, and what came out (AnchorDOT, figure 17).
 

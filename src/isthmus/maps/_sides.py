@@ -16,13 +16,14 @@ from isthmus.maps._fitting import PairedRows
 __all__ = ["FEWEST_ANCHORS", "Sides", "centre", "centre_sides", "check_pools"]
 
 FEWEST_ANCHORS = 20
-"""With fewer, nothing says which row of a pool belongs to which. A round number; the paper's
-least is 50 (AnchorDOT, figure 2)."""
+"""With fewer, nothing says which row of a pool belongs to which. A round number."""
+HELD_OUT_SHARE = 0.1
+"""Of the anchor pairs, where training asks for some (AnchorDOT, appendix D, holds out as many)."""
 FEWEST_IN_POOL = 20
 """Rows without a pair on each side: a coupling of fewer says nothing. A round number."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sides:
     """Rows of both sides, centred and of length one.
 
@@ -46,6 +47,12 @@ class Sides:
         """Return the rows of each side in one matrix, anchors first."""
         left, right = (np.concatenate(both) for both in zip(self.anchors, self.pools, strict=True))
         return left, right
+
+    def hold_out(self, *, seed: int) -> tuple[Sides, tuple[FloatArray, FloatArray]]:
+        """Return the sides without a tenth of the anchor pairs, drawn at random, and those."""
+        n = len(self.anchors[0])
+        order = np.random.default_rng([seed, 4]).permutation(n)
+        return self.split(order[: max(1, round(HELD_OUT_SHARE * n))])
 
     def split(self, held: IntArray) -> tuple[Sides, tuple[FloatArray, FloatArray]]:
         """Return the sides without some anchor pairs, and those."""

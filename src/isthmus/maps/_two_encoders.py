@@ -37,10 +37,10 @@ class TwoEncoders(Map):
     state_shapes: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "source_weight": ("source", "width"),
         "source_bias": ("width",),
-        "source_mean": ("source",),
+        "mean_source": ("source",),
         "target_weight": ("target", "width"),
         "target_bias": ("width",),
-        "target_mean": ("target",),
+        "mean_target": ("target",),
         "losses": ("epochs",),
         "look_epochs": ("looks",),
         "look_scores": ("looks",),
@@ -48,10 +48,10 @@ class TwoEncoders(Map):
 
     source_weight_: FloatArray
     source_bias_: FloatArray
-    source_mean_: FloatArray
+    mean_source_: FloatArray
     target_weight_: FloatArray
     target_bias_: FloatArray
-    target_mean_: FloatArray
+    mean_target_: FloatArray
     losses_: FloatArray
     look_epochs_: npt.NDArray[np.int64]
     look_scores_: FloatArray
@@ -73,12 +73,12 @@ class TwoEncoders(Map):
     def transform(self, X: npt.ArrayLike) -> FloatArray:
         """Encode source rows: (n, width), float32, of length one."""
         rows = self._check_source(X)
-        return _encode(rows, self.source_mean_, Encoder(self.source_weight_, self.source_bias_))
+        return _encode(rows, self.mean_source_, Encoder(self.source_weight_, self.source_bias_))
 
     def transform_target(self, Y: npt.ArrayLike) -> FloatArray:
         """Encode target rows: (n, width), float32, of length one."""
         rows = self._check_target(Y)
-        return _encode(rows, self.target_mean_, Encoder(self.target_weight_, self.target_bias_))
+        return _encode(rows, self.mean_target_, Encoder(self.target_weight_, self.target_bias_))
 
     def _check_training(self, schedule: TwoSided) -> None:
         """Check the parameters that all of these maps have.
@@ -100,7 +100,7 @@ class TwoEncoders(Map):
     def _keep(self, trained: TrainedPair, sides: Sides) -> None:
         self.source_weight_, self.source_bias_ = trained.source.weight, trained.source.bias
         self.target_weight_, self.target_bias_ = trained.target.weight, trained.target.bias
-        self.source_mean_, self.target_mean_ = sides.means
+        self.mean_source_, self.mean_target_ = sides.means
         self.losses_ = trained.losses
         self.look_epochs_ = np.array([epoch for epoch, _ in trained.looks], dtype=np.int64)
         self.look_scores_ = np.array([score for _, score in trained.looks], dtype=np.float64)

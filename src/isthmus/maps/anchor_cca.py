@@ -8,11 +8,10 @@ correlation analysis whose cross-covariance comes from the plan and from the anc
 
 with the ridged covariances of all rows; each direction counts by its correlation.
 
-When to use it: where `AnchorDOT` is, without torch and in the time of the plan alone; on molecules
-and texts it was measured level with it. In spaces of one modality `CCA` on the pairs alone is
-better (SciFact, 60 to 200 pairs). Both sides move: it scores candidates, or searches an index
-of ``transform_target`` vectors. Shapes: (n_source, dim_source) and (n_target, dim_target) to
-(n, n_components).
+When to use it: where `AnchorDOT` is, without torch and in the time of the plan alone; between
+molecules and texts it was measured close to it. Both sides move: it scores candidates, or searches
+an index of ``transform_target`` vectors. Shapes: (n_source, dim_source) and (n_target, dim_target)
+to (n, n_components).
 References: AnchorDOT, sections 3.2 and 3.3, for the plan; Vinod (1976) for the ridge. That a plan
 gives the cross-covariance is this project's.
 """
@@ -59,7 +58,7 @@ class AnchorCCA(Planned):
     ----------
     source_directions_, target_directions_ : (dim, n_components) float32
         Scaled by the root of the correlations.
-    source_mean_, target_mean_ : (dim,) float64
+    mean_source_, mean_target_ : (dim,) float64
     correlations_ : (n_components,) float64
         Of the ridged problem.
     gamma_, eta_, epsilon_, coupling_errors_, searched_... : see `AnchorDOT`.
@@ -79,16 +78,16 @@ class AnchorCCA(Planned):
     state_shapes: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "source_directions": ("source", "components"),
         "target_directions": ("target", "components"),
-        "source_mean": ("source",),
-        "target_mean": ("target",),
+        "mean_source": ("source",),
+        "mean_target": ("target",),
         "correlations": ("components",),
         **PLAN_STATE,
     }
 
     source_directions_: FloatArray
     target_directions_: FloatArray
-    source_mean_: FloatArray
-    target_mean_: FloatArray
+    mean_source_: FloatArray
+    mean_target_: FloatArray
     correlations_: FloatArray
 
     def __init__(
@@ -162,17 +161,17 @@ class AnchorCCA(Planned):
         )
         self.source_directions_ = left.astype(np.float32)
         self.target_directions_ = right.astype(np.float32)
-        self.source_mean_, self.target_mean_ = sides.means
+        self.mean_source_, self.mean_target_ = sides.means
         self.n_features_in_, self.n_features_target_ = (len(mean) for mean in sides.means)
         return self
 
     def transform(self, X: npt.ArrayLike) -> FloatArray:
         """Project source rows: (n, n_components), float32, of length one."""
-        return _project(self._check_source(X), self.source_mean_, self.source_directions_)
+        return _project(self._check_source(X), self.mean_source_, self.source_directions_)
 
     def transform_target(self, Y: npt.ArrayLike) -> FloatArray:
         """Project target rows: (n, n_components), float32, of length one."""
-        return _project(self._check_target(Y), self.target_mean_, self.target_directions_)
+        return _project(self._check_target(Y), self.mean_target_, self.target_directions_)
 
 
 def _project(rows: FloatArray, mean: FloatArray, directions: FloatArray) -> FloatArray:

@@ -24,7 +24,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from isthmus._types import IntArray
+from isthmus._types import FloatArray, IntArray
 from isthmus._validate import check_whole
 from isthmus.errors import UnknownNameError
 from isthmus.maps._anchor_plan import PLAN_STATE, Planned
@@ -34,7 +34,15 @@ from isthmus.maps._sides import Sides, centre_sides, check_pools
 from isthmus.maps._two_encoders import TwoEncoders
 from isthmus.maps.training.devices import find_device
 from isthmus.maps.training.encoder import Encoder
-from isthmus.maps.training.two_sided import Batch, Plan, TwoSided, pair_loss, plan_loss
+from isthmus.maps.training.two_sided import (
+    Batch,
+    Plan,
+    TrainedPair,
+    TwoSided,
+    best_epoch,
+    pair_loss,
+    plan_loss,
+)
 from isthmus.transport import Coupling
 
 __all__ = ["AnchorDOT"]
@@ -44,8 +52,6 @@ SCHEDULES: Mapping[str, TwoSided] = {
     "closed_form": TwoSided(epochs=60, learning_rate=3e-4, warm_up=50),
     "random": TwoSided(),
 }
-HELD_OUT_SHARE = 0.1
-"""Of the anchor pairs, where ``patience`` asks for some."""
 
 
 class AnchorDOT(Planned, TwoEncoders):
@@ -57,7 +63,7 @@ class AnchorDOT(Planned, TwoEncoders):
         How far directions that many anchors share are held back (equation 5). ``auto``: chosen from
         0 to 1 with eta, by the rank that held-out anchor pairs get (appendix D).
     eta : float or "auto", default "auto"
-        Epsilon as a share of the median cost; from .01 to .1 where chosen (appendix D).
+        Epsilon as a share of the median cost; one of .01, .02, .05 and .1 where chosen.
     start : {"closed_form", "random"}, default "closed_form"
         First weights: the directions of `AnchorCCA` on the same plan, or drawn, as in the paper.
         The first ends higher and in a third of the time (molecules and texts, seeds over 99).
@@ -65,8 +71,9 @@ class AnchorDOT(Planned, TwoEncoders):
         Passes over the unpaired rows. Default: 60 after a closed form, after which the anchor
         batch is learned by heart; 200 after drawn weights (table 8).
     patience : int, optional
-        Then a tenth of the anchor pairs is held out, and training ends after so many looks, five
-        epochs apart, at which their mean reciprocal rank did not rise. Default: all epochs.
+        Then a tenth of the anchor pairs is held out first, and training ends after so many looks,
+        five epochs apart, at which their mean reciprocal rank did not rise; the best number of
+        epochs is then taken on all anchors. Default: all epochs.
     chunk : int, default 2000
         Unpaired rows of each side per step (table 8).
     width : int, default 1024
@@ -86,7 +93,7 @@ class AnchorDOT(Planned, TwoEncoders):
     ----------
     source_weight_, target_weight_ : (dim, width) float32
     source_bias_, target_bias_ : (width,) float32
-    source_mean_, target_mean_ : (dim,) float64
+    mean_source_, mean_target_ : (dim,) float64
     gamma_, eta_, epsilon_ : () float64
         That were used.
     coupling_errors_ : (n_iterations,) float64
@@ -188,11 +195,21 @@ class AnchorDOT(Planned, TwoEncoders):
         sides = centre_sides(pairs, unpaired_source, unpaired_target)
         check_pools(sides)
         find_device(self.device)
-        held_out = None
+        schedule = self._schedule
+        looks: tuple[tuple[int, float], ...] = ()
         if self.patience is not None:
-            n = len(pairs)
-            order = np.random.default_rng([self.seed, 4]).permutation(n)
-            sides, held_out = sides.split(order[: max(1, round(HELD_OUT_SHARE * n))])
+            rest, held_out = sides.hold_out(seed=self.seed)
+            looks = self._train(rest, schedule, held_out).looks
+            schedule = replace(schedule, patience=None, epochs=best_epoch(looks, schedule.epochs))
+        self._keep(replace(self._train(sides, schedule), looks=looks), sides)
+        return self
+
+    def _train(
+        self,
+        sides: Sides,
+        schedule: TwoSided,
+        held_out: tuple[FloatArray, FloatArray] | None = None,
+    ) -> TrainedPair:
         cost, plan = self._couple(sides)
         on_device = Plan(
             cost.source,
@@ -202,15 +219,13 @@ class AnchorDOT(Planned, TwoEncoders):
             plan.epsilon,
             self.device,
         )
-        trained = self._schedule.train(
+        return schedule.train(
             self._first(sides, plan),
             sides.stacked,
             lambda epoch: self._batches(sides, on_device, epoch),
             held_out=held_out,
             device=self.device,
         )
-        self._keep(trained, sides)
-        return self
 
     @property
     def _schedule(self) -> TwoSided:

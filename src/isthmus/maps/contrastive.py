@@ -29,12 +29,9 @@ from isthmus.maps._fitting import check_fit
 from isthmus.maps._sides import Sides, centre_sides
 from isthmus.maps._two_encoders import TwoEncoders
 from isthmus.maps.training.devices import find_device
-from isthmus.maps.training.two_sided import Batch, TrainedPair, TwoSided, pair_loss
+from isthmus.maps.training.two_sided import Batch, TrainedPair, TwoSided, best_epoch, pair_loss
 
 __all__ = ["Contrastive"]
-
-HELD_OUT_SHARE = 0.1
-"""Of the pairs, where ``patience`` asks for some."""
 
 
 class Contrastive(TwoEncoders):
@@ -64,7 +61,7 @@ class Contrastive(TwoEncoders):
     ----------
     source_weight_, target_weight_ : (dim, width) float32
     source_bias_, target_bias_ : (width,) float32
-    source_mean_, target_mean_ : (dim,) float64
+    mean_source_, mean_target_ : (dim,) float64
     losses_ : (n_epochs,) float64
         Of the training on all pairs.
     look_epochs_, look_scores_ : (n_looks,)
@@ -152,14 +149,10 @@ class Contrastive(TwoEncoders):
         schedule = self._schedule
         if self.patience is None:
             return self._run(schedule, sides)
-        n = len(sides.anchors[0])
-        order = np.random.default_rng([self.seed, 4]).permutation(n)
-        rest, held_out = sides.split(order[: max(1, round(HELD_OUT_SHARE * n))])
-        tried = self._run(replace(schedule, patience=self.patience), rest, held_out)
-        if not tried.looks:  # fewer epochs than come before the first look
-            return self._run(schedule, sides)
-        best, _ = max(tried.looks, key=lambda look: (look[1], -look[0]))
-        return replace(self._run(replace(schedule, epochs=best), sides), looks=tried.looks)
+        rest, held_out = sides.hold_out(seed=self.seed)
+        looks = self._run(replace(schedule, patience=self.patience), rest, held_out).looks
+        best = replace(schedule, epochs=best_epoch(looks, schedule.epochs))
+        return replace(self._run(best, sides), looks=looks)
 
     def _run(
         self,

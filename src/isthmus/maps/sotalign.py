@@ -83,7 +83,7 @@ class SOTAlign(TwoEncoders):
     ----------
     source_weight_, target_weight_ : (dim, width) float32
     source_bias_, target_bias_ : (width,) float32
-    source_mean_, target_mean_ : (dim,) float64
+    mean_source_, mean_target_ : (dim,) float64
     losses_ : (n_epochs,) float64
     look_epochs_, look_scores_ : (0,)
 

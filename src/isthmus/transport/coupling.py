@@ -132,9 +132,14 @@ class Coupling:
         """Return columns of the plan: (n, k), float32."""
         return self.block(slice(None), np.asarray(columns))
 
+    def tiles(self, side: Side = "source") -> Iterator[tuple[slice, FloatArray]]:
+        """Yield blocks of rows of a side with their part of the plan, float32."""
+        for rows, logs in self._log_tiles(side):
+            yield rows, np.exp(logs, out=logs)
+
     def mass(self, side: Side = "source") -> FloatArray:
         """Return the mass that the plan gives each row of a side: (n,) or (m,), float64."""
-        parts = [tile.sum(axis=1, dtype=np.float64) for _, tile in iter_tiles(self, side)]
+        parts = [tile.sum(axis=1, dtype=np.float64) for _, tile in self.tiles(side)]
         return np.concatenate(parts)
 
     def entropy(self, side: Side = "source") -> FloatArray:
@@ -144,7 +149,7 @@ class Coupling:
         0 where all its mass goes to one row, 1 where all rows get the same.
         """
         parts = []
-        for _, logs in iter_log_tiles(self, side):
+        for _, logs in self._log_tiles(side):
             shares = logs - log_sums(logs)[:, None].astype(np.float32)
             np.maximum(shares, LEAST, out=shares)
             parts.append(-np.einsum("ij,ij->i", np.exp(shares), shares, dtype=np.float64))
@@ -164,9 +169,7 @@ class Coupling:
         check_whole(k, name="k")
         k = min(k, self.shape[1 if side == "source" else 0])
         found, shares = [], []
-        for _, logs in iter_log_tiles(
-            self, side
-        ):  # entries that float32 cannot hold are ranked too
+        for _, logs in self._log_tiles(side):  # entries that float32 cannot hold are ranked too
             best = best_columns(logs, k)
             values = np.take_along_axis(logs, best, axis=1)
             found.append(best)
@@ -195,18 +198,10 @@ class Coupling:
         kept = (back[partner, 0] == rows) & (confidence >= threshold)
         return MatchedRows(rows[kept], partner[kept], confidence[kept])
 
-
-def iter_log_tiles(coupling: Coupling, side: Side) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield blocks of rows of a side with the logarithms of their part of the plan."""
-    of = coupling if side == "source" else coupling.transpose()
-    n, m = of.shape
-    step = max(1, TILE // m)
-    for start in range(0, n, step):
-        rows = slice(start, min(start + step, n))
-        yield rows, of.log_block(rows, slice(None))
-
-
-def iter_tiles(coupling: Coupling, side: Side) -> Iterator[tuple[slice, FloatArray]]:
-    """Yield blocks of rows of a side with their part of the plan."""
-    for rows, logs in iter_log_tiles(coupling, side):
-        yield rows, np.exp(logs, out=logs)
+    def _log_tiles(self, side: Side) -> Iterator[tuple[slice, FloatArray]]:
+        of = self if side == "source" else self.transpose()
+        n, m = of.shape
+        step = max(1, TILE // m)
+        for start in range(0, n, step):
+            rows = slice(start, min(start + step, n))
+            yield rows, of.log_block(rows, slice(None))

@@ -1,10 +1,11 @@
 """Entropic optimal transport by Sinkhorn's algorithm, tile by tile.
 
-    minimise over P  <P, C> - epsilon H(P),   P 1 = mu,  P^T 1 = nu          (AnchorDOT, equation 7)
+    minimise over P  <P, C> + epsilon KL(P | mu nu^T),   P 1 = mu,  P^T 1 = nu
 
-in the log domain, with a cost that is never stored: memory grows as n + m. One pass over the cost
-makes both half-steps, as a block of rows is scaled before its columns are summed. The steps are
-over-relaxed as far as the rate at which the error falls asks for, which takes several times fewer.
+which is AnchorDOT's equation 7: where the marginals are met, KL is -H(P) but for a constant. It is
+solved in the log domain, with a cost that is never stored: memory grows as n + m. One pass over the
+cost makes both half-steps, as a block of rows is scaled before its columns are summed. The steps
+are over-relaxed as far as the rate at which the error falls asks for: several times fewer do.
 ``relaxation`` lets marginals give way (unbalanced transport), for collections that do not match.
 
 When to use it: to match two clouds of rows whose costs say little one by one. Shapes: a cost of
@@ -82,7 +83,7 @@ def sinkhorn(
         Weight of the entropy, in units of the cost. Default: ``eta`` times the median cost. Costs
         are float32, so entries of the plan are right to about 1e-7 of the largest cost over it.
     eta : float, default 0.02
-        AnchorDOT, appendix D: .01 to .1.
+        Half and five times as much serve as well on ChEBI-20 (seeds over 99).
     source_mass, target_mass : array-like of shape (n_source,) and (n_target,), optional
         Marginals, over 0; uniform with a sum of 1 by default. Both must have one sum, unless
         ``relaxation`` lets them give way.
@@ -301,7 +302,8 @@ class _Speed:
         if error >= seen[-1 - WATCHED]:
             self.omega, self._seen = 1.0, []
             return
-        shrunk = (error / seen[-1 - WATCHED]) ** (1 / WATCHED)
+        # no factor under w - 1 belongs to any rate
+        shrunk = max((error / seen[-1 - WATCHED]) ** (1 / WATCHED), self.omega - 1)
         rate = min((shrunk + self.omega - 1) ** 2 / (self.omega**2 * shrunk), 1.0)
         omega = min(MOST_RELAXED, 2 / (1 + float(np.sqrt(1 - rate))))
         if omega > self.omega + 0.01:

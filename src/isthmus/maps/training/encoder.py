@@ -20,7 +20,7 @@ LAYER_NORM = 1e-5
 """Added to the variance: torch's default."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Encoder:
     """LayerNorm, a linear layer, unit length.
 

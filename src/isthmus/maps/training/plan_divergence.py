@@ -6,7 +6,7 @@ P the entropic transport plan between the rows of a batch for the similarities S
 uniform marginals, P* the one for the teacher's. The gradient holds for a converged plan and needs
 no derivative of the iterations.
 
-Reference: Roschmann, Krzakala, Mazelet, Bouniot and Akata (2026), SOTAlign, theorem 5.1; the
+Reference: Roschmann, Krzakala, Mazelet, Bouniot and Akata (2026), SOTAlign; the
 iterations and epsilons are those of the authors' published code.
 """
 

@@ -24,7 +24,16 @@ from isthmus.maps.training.encoder import LAYER_NORM, Encoder
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Batch", "Loss", "Plan", "TrainedPair", "TwoSided", "pair_loss", "plan_loss"]
+__all__ = [
+    "Batch",
+    "Loss",
+    "Plan",
+    "TrainedPair",
+    "TwoSided",
+    "best_epoch",
+    "pair_loss",
+    "plan_loss",
+]
 
 Loss = Callable[["Tensor", "Tensor"], "Tensor"]
 """Takes cosines of a batch (rows of the source, rows of the target) and the inverse temperature."""
@@ -39,7 +48,7 @@ section 4). Adam at a constant rate wanders about: the last weights found 2 to 4
 partners than the mean (molecules and texts, seeds over 99)."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch:
     """One step: rows of both sides, and the loss of their similarities."""
 
@@ -127,7 +136,7 @@ class TwoSided:
         return run.go(batches, held_out)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TrainedPair:
     """Two trained encoders, and how they came about.
 
@@ -281,6 +290,17 @@ class _Run:
             offset = bias + shift.astype(np.float64) @ weight
             made.append(Encoder(folded.astype(np.float32), offset.astype(np.float32)))
         return made[0], made[1]
+
+
+def best_epoch(looks: Sequence[tuple[int, float]], otherwise: int) -> int:
+    """Return the first epoch of the best look, or another number where nothing was looked at.
+
+    Examples
+    --------
+    >>> best_epoch([(5, 0.2), (10, 0.4), (15, 0.4)], otherwise=60)
+    10
+    """
+    return max(looks, key=lambda look: (look[1], -look[0]))[0] if looks else otherwise
 
 
 def pair_loss(weight: FloatArray | None = None) -> Loss:
