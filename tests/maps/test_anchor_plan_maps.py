@@ -66,6 +66,24 @@ def test_partners_of_new_rows_are_found(make):
 
 
 @BOTH
+def test_without_centring_an_offset_is_seen(make):
+    case = planted()
+    shift = np.full(10, 3.0)
+    moved = {**case["pools"], "unpaired_source": case["pools"]["unpaired_source"] + shift}
+    X, Y = case["anchors"]
+
+    def scores(offset, pools, **params):
+        fitted = make(**params).fit(X + offset, Y, **pools)
+        return fitted.transform(X[:5] + offset) @ fitted.transform_target(Y[:5]).T
+
+    np.testing.assert_allclose(scores(0, case["pools"]), scores(shift, moved), atol=0.02)
+    plain = {"centring": "none"}
+    assert np.abs(scores(0, case["pools"], **plain) - scores(shift, moved, **plain)).max() > 0.05
+    with pytest.raises(UnknownNameError, match="centring"):
+        make(centring="batch").fit(X, Y, **case["pools"])
+
+
+@BOTH
 def test_the_order_of_the_pools_does_not_matter(make):
     case = planted()
     shuffled = {

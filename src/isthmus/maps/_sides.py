@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +11,13 @@ import numpy.typing as npt
 from isthmus._linalg import in_row_blocks, mean_rows, normalise
 from isthmus._types import FloatArray, IntArray
 from isthmus._validate import as_matrix
-from isthmus.errors import EmptyInputError, TooFewPairsError
+from isthmus.errors import EmptyInputError, TooFewPairsError, UnknownNameError
 from isthmus.maps._fitting import PairedRows
 
-__all__ = ["FEWEST_ANCHORS", "Sides", "centre", "centre_sides", "check_pools"]
+__all__ = ["FEWEST_ANCHORS", "Centring", "Sides", "centre", "centre_sides", "check_pools"]
 
+Centring = Literal["all", "none"]
+"""Rows less the mean of all rows of their side, paired or not; or as they are."""
 FEWEST_ANCHORS = 20
 """With fewer, nothing says which row of a pool belongs to which. A round number."""
 HELD_OUT_SHARE = 0.1
@@ -69,6 +72,8 @@ def centre_sides(
     pairs: PairedRows,
     unpaired_source: npt.ArrayLike | None,
     unpaired_target: npt.ArrayLike | None,
+    *,
+    centring: Centring = "all",
 ) -> Sides:
     """Check, centre and scale the rows of both sides.
 
@@ -78,10 +83,14 @@ def centre_sides(
 
     Raises
     ------
+    UnknownNameError
+        Another centring than ``all`` and ``none``.
     TooFewPairsError
         Fewer than 20 pairs that differ on both sides.
     DimensionError, EmptyInputError, InvalidVectorsError, DegenerateVectorsError
     """
+    if centring not in get_args(Centring):
+        raise UnknownNameError.of("centring", str(centring), get_args(Centring))
     check_anchors(pairs)
     anchors, pools, means = [], [], []
     for rows, unpaired, name in (
@@ -95,6 +104,8 @@ def centre_sides(
         mean = mean_rows(rows) * (len(rows) / total)
         if len(pool):
             mean = mean + mean_rows(pool) * (len(pool) / total)
+        if centring == "none":
+            mean = np.zeros_like(mean)
         anchors.append(centre(rows, mean))
         pools.append(centre(pool, mean) if len(pool) else pool.astype(np.float32))
         means.append(mean)

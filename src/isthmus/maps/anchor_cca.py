@@ -30,7 +30,7 @@ from isthmus._validate import check_positive, check_whole
 from isthmus.maps._anchor_plan import PLAN_STATE, Planned
 from isthmus.maps._fitting import check_fit
 from isthmus.maps._plan_directions import PLAN_PAIRS, RIDGE, plan_directions
-from isthmus.maps._sides import FEWEST_ANCHORS, centre, centre_sides, check_pools
+from isthmus.maps._sides import FEWEST_ANCHORS, Centring, centre, centre_sides, check_pools
 
 __all__ = ["AnchorCCA"]
 
@@ -52,6 +52,9 @@ class AnchorCCA(Planned):
     plan_pairs : float, default 2000
         As how many pairs the plan counts beside the anchor pairs: with 100, 500 and 1,500 of these
         5, 20 and 43 hundredths of the cross-covariance are theirs, close to what was best for each.
+    centring : {"all", "none"}, default "all"
+        Whether rows are taken less the mean of all rows of their side, paired or not; this
+        project's.
     seed : int, default 0
 
     Attributes
@@ -97,12 +100,14 @@ class AnchorCCA(Planned):
         eta: float | Literal["auto"] = "auto",
         ridge: float = RIDGE,
         plan_pairs: float = PLAN_PAIRS,
+        centring: Centring = "all",
         seed: int = 0,
     ) -> None:
         self.gamma = gamma
         self.eta = eta
         self.ridge = ridge
         self.plan_pairs = plan_pairs
+        self.centring = centring
         self.seed = seed
 
     @property
@@ -153,6 +158,7 @@ class AnchorCCA(Planned):
             check_fit(X, Y, sample_weight, minimum=self.fewest_pairs),
             unpaired_source,
             unpaired_target,
+            centring=self.centring,
         )
         check_pools(sides)
         plan = self._couple(sides)[1]

@@ -30,7 +30,7 @@ from isthmus.errors import UnknownNameError
 from isthmus.maps._anchor_plan import PLAN_STATE, Planned
 from isthmus.maps._fitting import check_fit
 from isthmus.maps._plan_directions import plan_directions
-from isthmus.maps._sides import Sides, centre_sides, check_pools
+from isthmus.maps._sides import Centring, Sides, centre_sides, check_pools
 from isthmus.maps._two_encoders import TwoEncoders
 from isthmus.maps.training.devices import find_device
 from isthmus.maps.training.encoder import Encoder
@@ -85,6 +85,9 @@ class AnchorDOT(Planned, TwoEncoders):
         Table 8.
     warm_up : int, optional
         Steps. Default: 50 after a closed form; 200 after drawn weights (table 8).
+    centring : {"all", "none"}, default "all"
+        Whether rows are taken less the mean of all rows of their side, paired or not; this
+        project's.
     seed : int, default 0
     device : str, default "cpu"
         Where it is trained, for torch: ``cuda``, ``mps``.
@@ -133,6 +136,7 @@ class AnchorDOT(Planned, TwoEncoders):
         learning_rate: float | None = None,
         weight_decay: float = 1e-2,
         warm_up: int | None = None,
+        centring: Centring = "all",
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
@@ -146,6 +150,7 @@ class AnchorDOT(Planned, TwoEncoders):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.warm_up = warm_up
+        self.centring = centring
         self.seed = seed
         self.device = device
 
@@ -192,7 +197,7 @@ class AnchorDOT(Planned, TwoEncoders):
         """
         self._check_params()
         pairs = check_fit(X, Y, sample_weight, minimum=self.fewest_pairs)
-        sides = centre_sides(pairs, unpaired_source, unpaired_target)
+        sides = centre_sides(pairs, unpaired_source, unpaired_target, centring=self.centring)
         check_pools(sides)
         find_device(self.device)
         schedule = self._schedule

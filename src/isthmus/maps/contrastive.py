@@ -26,7 +26,7 @@ import numpy.typing as npt
 from isthmus._types import FloatArray
 from isthmus._validate import check_whole
 from isthmus.maps._fitting import check_fit
-from isthmus.maps._sides import Sides, centre_sides
+from isthmus.maps._sides import Centring, Sides, centre_sides
 from isthmus.maps._two_encoders import TwoEncoders
 from isthmus.maps.training.devices import find_device
 from isthmus.maps.training.two_sided import Batch, TrainedPair, TwoSided, best_epoch, pair_loss
@@ -53,6 +53,9 @@ class Contrastive(TwoEncoders):
     weight_decay : float, default 1e-2
     warm_up : int, default 200
         Steps (all table 8).
+    centring : {"all", "none"}, default "all"
+        Whether rows are taken less the mean of all rows of their side, paired or not; this
+        project's.
     seed : int, default 0
     device : str, default "cpu"
         Where it is trained, for torch: ``cuda``, ``mps``.
@@ -89,6 +92,7 @@ class Contrastive(TwoEncoders):
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-2,
         warm_up: int = 200,
+        centring: Centring = "all",
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
@@ -99,6 +103,7 @@ class Contrastive(TwoEncoders):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.warm_up = warm_up
+        self.centring = centring
         self.seed = seed
         self.device = device
 
@@ -131,7 +136,12 @@ class Contrastive(TwoEncoders):
         """
         self._check_training(replace(self._schedule, patience=self.patience))
         check_whole(self.batch, name="batch", minimum=2)
-        sides = centre_sides(check_fit(X, Y, sample_weight, minimum=self.fewest_pairs), None, None)
+        sides = centre_sides(
+            check_fit(X, Y, sample_weight, minimum=self.fewest_pairs),
+            None,
+            None,
+            centring=self.centring,
+        )
         find_device(self.device)
         self._keep(self._train(sides), sides)
         return self

@@ -32,7 +32,7 @@ from isthmus._types import FloatArray, IntArray
 from isthmus._validate import check_positive, check_whole
 from isthmus.errors import UnknownNameError
 from isthmus.maps._fitting import check_fit
-from isthmus.maps._sides import Sides, centre_sides, check_pools
+from isthmus.maps._sides import Centring, Sides, centre_sides, check_pools
 from isthmus.maps._two_encoders import TwoEncoders
 from isthmus.maps.base import Map
 from isthmus.maps.cca import CCA
@@ -75,6 +75,9 @@ class SOTAlign(TwoEncoders):
         All three as `AnchorDOT` has them, whose authors took its encoders from here.
     warm_up : int, default 100
         Steps.
+    centring : {"all", "none"}, default "all"
+        Whether rows are taken less the mean of all rows of their side, paired or not; this
+        project's.
     seed : int, default 0
     device : str, default "cpu"
         Where it is trained, for torch: ``cuda``, ``mps``.
@@ -112,6 +115,7 @@ class SOTAlign(TwoEncoders):
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-2,
         warm_up: int = 100,
+        centring: Centring = "all",
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
@@ -123,6 +127,7 @@ class SOTAlign(TwoEncoders):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.warm_up = warm_up
+        self.centring = centring
         self.seed = seed
         self.device = device
 
@@ -173,7 +178,7 @@ class SOTAlign(TwoEncoders):
         check_positive(self.kl_weight, name="kl_weight", maximum=LARGEST_WEIGHT)
         check_whole(self.batch, name="batch", minimum=2)
         pairs = check_fit(X, Y, sample_weight, minimum=self.fewest_pairs)
-        sides = centre_sides(pairs, unpaired_source, unpaired_target)
+        sides = centre_sides(pairs, unpaired_source, unpaired_target, centring=self.centring)
         check_pools(sides)
         find_device(self.device)
         taught = self._teach(sides)
