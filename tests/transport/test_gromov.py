@@ -11,6 +11,7 @@ from isthmus.errors import (
     CountMismatchError,
     DegenerateVectorsError,
     MissingExtraError,
+    NotConvergedError,
     ParameterError,
     ZeroVectorError,
 )
@@ -54,6 +55,9 @@ def test_all_of_the_cost_is_sinkhorn():
     cost = anchor_cost(X, Y, X[:10], Y[:10])
     found, plain = gromov(X, Y, cost=cost, alpha=1.0), sinkhorn(cost)
     assert np.array_equal(found.source_potential, plain.source_potential)
+    assert np.array_equal(found.errors, plain.errors)
+    assert found.converged
+    assert found.settled
     nearly = gromov(X, Y, cost=cost, alpha=1 - 1e-6, sinkhorn_iterations=5_000)
     assert nearly.epsilon == pytest.approx(plain.epsilon, rel=1e-4)
     np.testing.assert_allclose(
@@ -73,7 +77,28 @@ def test_a_cost_leads_where_distances_cannot():
 
 def test_a_run_that_is_cut_short_says_so():
     found = gromov(*turned(), max_iterations=1)
+    assert not found.settled
     assert not found.converged
+    assert "1 looks" in repr(found)
+
+
+def test_the_error_is_that_of_the_marginals():
+    found = gromov(*turned())
+    off = [abs(found.mass(side) - 1 / 60).sum() for side in ("source", "target")]
+    assert found.errors.shape == (1,)
+    assert found.error == pytest.approx(sum(off), abs=1e-4)
+    assert found.settled
+    assert found.changes[-1] <= 1e-6 < found.changes[0]
+    back = found.transpose()
+    assert (back.changes is found.changes, back.converged) == (True, True)
+
+
+def test_a_plan_whose_marginals_are_off_is_refused():
+    found = gromov(*turned(), sinkhorn_iterations=1, max_iterations=1)
+    assert found.error > 0.01
+    assert not found.converged
+    with pytest.raises(NotConvergedError, match=r"marginals within 0.01 .* looks, the last at"):
+        found.require()
 
 
 def test_an_epsilon_that_float64_cannot_hold_is_named():
@@ -102,7 +127,7 @@ def test_bad_input_is_named():
         gromov(X, Y, alpha=0.5)
     with pytest.raises(ParameterError, match="alpha from 0 to 1"):
         gromov(X, Y, cost=cost, alpha=1.5)
-    with pytest.raises(CountMismatchError, match=r"a cost of shape \(50, 60\)"):
+    with pytest.raises(CountMismatchError, match=r"a cost of shape \(50, 60\).*the same rows"):
         gromov(X[:50], Y, cost=cost)
     with pytest.raises(DegenerateVectorsError, match="several directions in source"):
         gromov(np.ones((5, 3)), Y)

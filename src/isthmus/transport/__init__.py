@@ -14,7 +14,7 @@ from isthmus.transport.cost import (
     cosine_cost,
 )
 from isthmus.transport.coupling import Coupling
-from isthmus.transport.gromov import gromov, gromov_seconds
+from isthmus.transport.gromov import GromovCoupling, gromov, gromov_seconds
 from isthmus.transport.icp import icp
 from isthmus.transport.kpg_rl import kpg_rl_cost
 from isthmus.transport.matching import Matching, match
@@ -26,6 +26,7 @@ __all__ = [
     "AnchorProfile",
     "Cost",
     "Coupling",
+    "GromovCoupling",
     "MatchedRows",
     "Matching",
     "SimilarityCost",

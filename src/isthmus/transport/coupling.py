@@ -66,7 +66,7 @@ class Coupling:
     def __repr__(self) -> str:
         n, m = self.shape
         return (
-            f"Coupling({n:,} x {m:,}, epsilon {self.epsilon:.3g}, {len(self.errors)} iterations, "
+            f"Coupling({n:,} x {m:,}, epsilon {self.epsilon:.3g}, {self._took}, "
             f"error {self.error:.1e})"
         )
 
@@ -85,6 +85,10 @@ class Coupling:
         """Whether the marginal error came down to the tolerance."""
         return self.error <= self.tolerance
 
+    @property
+    def _took(self) -> str:
+        return f"{len(self.errors):,} iterations"
+
     def require(self, error: float = GOOD_ENOUGH) -> None:
         """Refuse a plan whose marginals are further off than ``error``.
 
@@ -95,8 +99,7 @@ class Coupling:
         if not self.error <= error:
             raise NotConvergedError(
                 expected=f"marginals within {error:g} of the mass",
-                got=f"{self.error:.2g} after {len(self.errors):,} iterations at epsilon "
-                f"{self.epsilon:.3g}",
+                got=f"{self.error:.2g} after {self._took} at epsilon {self.epsilon:.3g}",
                 do="raise epsilon (or eta), or max_iterations",
             )
 

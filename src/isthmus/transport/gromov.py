@@ -18,6 +18,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,7 @@ from isthmus.transport.cost import Cost, StoredCost
 from isthmus.transport.coupling import GOOD_ENOUGH, Coupling
 from isthmus.transport.sinkhorn import sinkhorn
 
-__all__ = ["gromov", "gromov_seconds"]
+__all__ = ["GromovCoupling", "gromov", "gromov_seconds"]
 
 PROBE = 384
 """Rows of the small problem whose parts are timed for an estimate."""
@@ -42,6 +43,43 @@ PASSES = 12
 
 LEAST = 1e-300
 """Smallest entry of a plan, whose logarithm is kept."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class GromovCoupling(Coupling):
+    """A coupling by distances: of the plan P it keeps ``-epsilon log P``, with potentials of 0.
+
+    Parameters
+    ----------
+    changes : FloatArray of shape (n,)
+        How much the plan changed (Frobenius norm), at the first and every tenth step; none where
+        all of the cost lies between the sides.
+    tolerance_of_change : float
+        That was asked for.
+    errors : FloatArray of shape (1,)
+        The marginal error of the plan, which is looked at once.
+    tolerance : float
+        0.01: the last of the inner Sinkhorns comes no nearer in its iterations.
+    """
+
+    changes: FloatArray
+    tolerance_of_change: float
+
+    @property
+    def settled(self) -> bool:
+        """Whether the plan no longer changed."""
+        return not len(self.changes) or float(self.changes[-1]) <= self.tolerance_of_change
+
+    @property
+    def converged(self) -> bool:
+        """Whether the plan no longer changed and the marginal error came down to the tolerance."""
+        return self.settled and self.error <= self.tolerance
+
+    @property
+    def _took(self) -> str:
+        if not len(self.changes):
+            return super()._took
+        return f"{len(self.changes):,} looks, the last at a change of {self.changes[-1]:.1e}"
 
 
 def gromov(
@@ -56,7 +94,7 @@ def gromov(
     sinkhorn_iterations: int = 100,
     tolerance: float = 1e-6,
     max_rows: int = 2_000,
-) -> Coupling:
+) -> GromovCoupling:
     """Couple two sides by the distances inside them, and by a cost between them where there is one.
 
     Parameters
@@ -82,10 +120,8 @@ def gromov(
 
     Returns
     -------
-    Coupling
-        Its cost is ``-epsilon log P`` of the plan P, kept as a matrix, with potentials of zero. The
-        error curve holds the change of the plan at every tenth step, and last the marginal error if
-        that is larger; it has converged where the plan settled with marginals within 0.01.
+    GromovCoupling
+        It has converged where the plan settled with marginals within 0.01.
 
     Raises
     ------
@@ -117,7 +153,7 @@ def gromov(
     check_whole(max_iterations, name="max_iterations")
     check_whole(sinkhorn_iterations, name="sinkhorn_iterations")
     if cost is not None and share == 1.0:
-        return sinkhorn(cost, epsilon=epsilon, eta=eta)
+        return _plain(sinkhorn(cost, epsilon=epsilon, eta=eta), tolerance)
     _check_rows(len(left), len(right), max_rows, max_iterations, sinkhorn_iterations)
     solver = require("ot.gromov", extra="ot")
     with one_blas_thread():
@@ -187,7 +223,9 @@ def _check(left: FloatArray, right: FloatArray, cost: Cost | None, share: float)
         )
     if cost is not None and cost.shape != (len(left), len(right)):
         raise CountMismatchError(
-            expected=f"a cost of shape {(len(left), len(right))}", got=f"{cost.shape}", do="fix it"
+            expected=f"a cost of shape {(len(left), len(right))}, the rows of both sides",
+            got=f"{cost.shape}",
+            do="make the cost of the same rows, source first",
         )
 
 
@@ -245,20 +283,26 @@ def _solved(
     return plan, record
 
 
-def _coupling(plan: FloatArray, epsilon: float, changes: list[float], tolerance: float) -> Coupling:
+def _plain(found: Coupling, tolerance: float) -> GromovCoupling:
+    """Return a coupling by the cost alone, whose plan was never a start for another."""
+    known = {one.name: getattr(found, one.name) for one in fields(Coupling)}
+    return GromovCoupling(**known, changes=np.empty(0), tolerance_of_change=tolerance)
+
+
+def _coupling(
+    plan: FloatArray, epsilon: float, changes: list[float], tolerance: float
+) -> GromovCoupling:
     n, m = plan.shape
     off = float(np.abs(plan.sum(axis=1) - 1 / n).sum() + np.abs(plan.sum(axis=0) - 1 / m).sum())
-    changes = [float(each) for each in changes]
-    settled = changes[-1] <= tolerance
-    if off > changes[-1]:
-        changes.append(off)
-    return Coupling(
+    return GromovCoupling(
         cost=StoredCost(-epsilon * np.log(np.maximum(plan, LEAST))),
         source_potential=np.zeros(n),
         target_potential=np.zeros(m),
         epsilon=epsilon,
         source_mass=np.full(n, 1 / n),
         target_mass=np.full(m, 1 / m),
-        errors=np.asarray(changes),
-        tolerance=GOOD_ENOUGH if settled else tolerance,
+        errors=np.array([off]),
+        tolerance=GOOD_ENOUGH,
+        changes=np.asarray(changes, dtype=np.float64),
+        tolerance_of_change=tolerance,
     )
