@@ -191,7 +191,8 @@ def check_positive(value: float, *, name: str, maximum: float | None = None) -> 
     bound = "over 0" if maximum is None else f"over 0 and at most {maximum:g}"
     number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     # a comparison, and not isfinite, which takes no whole number beyond 64 bits
-    if not (number and 0 < value <= (LARGEST_NUMBER if maximum is None else maximum)):
+    plain = value.item() if isinstance(value, np.generic) else value  # float32 ends before float64
+    if not (number and 0 < plain <= (LARGEST_NUMBER if maximum is None else maximum)):
         raise ParameterError(
             expected=f"{name} {bound}",
             got=f"{value!r}"[:100],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -468,3 +469,63 @@ def test_a_fall_faster_than_the_over_relaxation_allows_leaves_it(factor):
         speed.watch(factor**number)
 
     assert speed.omega == pytest.approx(1.52, abs=0.01)
+
+
+@pytest.mark.parametrize("halvings", [1, 5, 20])
+def test_many_halvings_lead_to_the_same_plan(halvings):
+    cost = cloud_cost(0, 60, 60)
+    plain = sinkhorn(cost, eta=0.05)
+    scaled = sinkhorn(cost, eta=0.05, scaling=halvings)
+
+    assert scaled.converged
+    np.testing.assert_allclose(plan_of(scaled), plan_of(plain), atol=2e-6)
+
+
+@pytest.mark.parametrize("offset", [1e3, 1e8, 1e12])
+def test_what_the_potentials_of_a_start_have_in_common_does_not_matter(offset):
+    cost = cloud_cost(0, 60, 60)
+    plain = sinkhorn(cost, eta=0.05)
+    moved = replace(
+        plain,
+        source_potential=plain.source_potential - offset,
+        target_potential=plain.target_potential + offset,
+    )
+
+    again = sinkhorn(cost, eta=0.05, start=moved)
+
+    assert again.converged
+    np.testing.assert_allclose(plan_of(again), plan_of(plain), atol=2e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e30])
+def test_a_start_of_no_use_is_refused(value):
+    cost = cloud_cost(0, 30, 30)
+    plain = sinkhorn(cost, eta=0.05)
+    broken = plain.target_potential.copy()
+    broken[3] = value
+
+    with pytest.raises(ParameterError, match="potentials lie within"):
+        sinkhorn(cost, eta=0.05, start=replace(plain, target_potential=broken))
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"eta": None}, "eta over 0; got None"),
+        ({"scaling": 21}, "scaling"),
+        ({"source_mass": ["a"] * 30}, "numbers in source_mass"),
+        ({"source_mass": [1e36] * 30}, "from 1e-30 to 1e\\+30"),
+        ({"target_mass": [1e-300] * 30}, "from 1e-30 to 1e\\+30"),
+    ],
+)
+def test_more_numbers_out_of_range(given, text):
+    with pytest.raises(ParameterError, match=text):
+        sinkhorn(cloud_cost(0, 30, 30), **given)
+
+
+def test_numbers_of_numpy_are_numbers():
+    cost = cloud_cost(0, 30, 30)
+
+    found = sinkhorn(cost, eta=np.float32(0.1))
+
+    assert found.epsilon == pytest.approx(sinkhorn(cost, eta=0.1).epsilon, rel=1e-6)

@@ -55,6 +55,13 @@ LOST = 1e-15
 WATCHED, MOST_RELAXED = 5, 1.98
 """Iterations over which the rate of the error is looked at; the largest over-relaxation."""
 
+MOST_HALVINGS = 20
+"""From an epsilon a million times as large."""
+LARGEST_START = 1e7
+"""Of potentials to start from, in units of epsilon: more than any cost has at the finest one."""
+LEAST_MASS, MOST_MASS = 1e-30, 1e30
+"""Of a row: float32 holds the plan between."""
+
 ROUNDING = 1e-6
 """Share of the mass by which two marginals may differ and still balance."""
 
@@ -120,27 +127,29 @@ def sinkhorn(
     >>> plan.matched_rows().target_rows.tolist()
     [2, 1, 0]
     """
-    for name, value in (("eta", eta), ("epsilon", epsilon), ("relaxation", relaxation)):
+    check_positive(eta, name="eta")
+    for name, value in (("epsilon", epsilon), ("relaxation", relaxation)):
         if value is not None:
             check_positive(value, name=name)
     check_share(tolerance, name="tolerance")
     check_whole(max_iterations, name="max_iterations")
-    check_whole(scaling, name="scaling", minimum=0, maximum=60)
+    check_whole(scaling, name="scaling", minimum=0, maximum=MOST_HALVINGS)
     mu, nu = _masses(cost.shape, source_mass, target_mass, balanced=relaxation is None)
     costs = sample_costs(cost, seed=seed)
-    if epsilon is None:
-        epsilon = eta * _median(costs)
+    epsilon = eta * _median(costs) if epsilon is None else float(epsilon)
     _check_precision(costs, epsilon)
     solver = _Solver(cost, mu, nu, relaxation, tolerance)
     potentials: Potentials = np.log(mu), np.log(nu)
     if start is not None:
-        potentials = _from(start, cost.shape, epsilon)
+        _check_start(start, cost.shape)
+        before = start.source_potential, start.target_potential
+        potentials = _rescale(before, (mu, nu), start.epsilon / epsilon)
     errors: list[float] = []
     with one_blas_thread() as threads, ThreadPoolExecutor(threads) as pool:
         for halvings in range(scaling, -1, -1):
             now = epsilon * 2.0**halvings
             if halvings < scaling:
-                potentials = tuple(2 * each for each in potentials)
+                potentials = _rescale(potentials, (mu, nu), 2.0)
             left = max_iterations - len(errors)
             few = left if not halvings else min(left - 1, WATCHED)
             if few > 0:
@@ -150,7 +159,7 @@ def sinkhorn(
         cost=cost,
         source_potential=potentials[0],
         target_potential=potentials[1],
-        epsilon=float(epsilon),
+        epsilon=epsilon,
         source_mass=mu,
         target_mass=nu,
         errors=np.asarray(errors),
@@ -369,24 +378,49 @@ def _masses(
 def _mass(given: npt.ArrayLike | None, n: int, name: str) -> FloatArray:
     if given is None:
         return np.full(n, 1 / n)
-    mass = np.asarray(given, dtype=np.float64)
+    try:
+        mass = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            expected=f"numbers in {name}", got=f"{type(given).__name__}", do="give one per row"
+        ) from error
     if mass.shape != (n,):
         raise CountMismatchError(
             expected=f"{name} of shape ({n},)", got=f"{mass.shape}", do="give one number per row"
         )
-    if not (np.isfinite(mass).all() and (mass > 0).all()):
+    if not ((mass >= LEAST_MASS) & (mass <= MOST_MASS)).all():
         raise ParameterError(
-            expected=f"numbers over 0 in {name}",
+            expected=f"numbers over 0 in {name}, from {LEAST_MASS:g} to {MOST_MASS:g}",
             got=f"from {mass.min():g} to {mass.max():g}",
-            do="leave rows without mass out",
+            do="leave rows without mass out, and scale the others",
         )
     return mass
 
 
-def _from(start: Coupling, shape: tuple[int, int], epsilon: float) -> Potentials:
+def _check_start(start: Coupling, shape: tuple[int, int]) -> None:
     if start.shape != shape:
         raise CountMismatchError(
             expected=f"a start of shape {shape}", got=f"{start.shape}", do="start without one"
         )
-    scale = start.epsilon / epsilon
-    return start.source_potential * scale, start.target_potential * scale
+    for potential in (start.source_potential, start.target_potential):
+        spread = float(np.ptp(potential))
+        if not spread <= LARGEST_START:
+            raise ParameterError(
+                expected=f"a start whose potentials lie within {LARGEST_START:g}",
+                got=f"{spread:g}",
+                do="start without one",
+            )
+
+
+def _rescale(
+    potentials: Potentials, masses: tuple[FloatArray, FloatArray], factor: float
+) -> Potentials:
+    """Return potentials for another epsilon, in its units.
+
+    Only what lies beyond the logarithms of the masses grows with 1 / epsilon, and what one side
+    has more in common, and the other less, is left out: float32 would lose the costs beside it.
+    """
+    (f, g), (mu, nu) = potentials, masses
+    ours, theirs = factor * (f - np.log(mu)), factor * (g - np.log(nu))
+    offset = float(theirs.mean())
+    return np.log(mu) + ours + offset, np.log(nu) + theirs - offset
