@@ -5,6 +5,7 @@ import pytest
 
 from isthmus import sample
 from isthmus.errors import (
+    DegenerateVectorsError,
     DimensionError,
     EmptyInputError,
     InvalidVectorsError,
@@ -172,6 +173,23 @@ def test_too_few_of_something(make, n_anchors, n_pool, error, text):
 
     with pytest.raises(error, match=text):
         make().fit(*anchors, **pools)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("spoil", "error", "text"),
+    [
+        (lambda rows: np.repeat(rows[:1], 80, axis=0), DegenerateVectorsError, "80 equal rows"),
+        (lambda rows: rows * 0, DegenerateVectorsError, "100 equal rows"),
+        (lambda rows: rows * 1e30, InvalidVectorsError, "numbers up to 1e.15"),
+    ],
+)
+def test_pools_that_say_nothing(make, spoil, error, text):
+    case = planted()
+    pools = {**case["pools"], "unpaired_target": spoil(case["pools"]["unpaired_target"])}
+
+    with pytest.raises(error, match=f"(in|of) unpaired_target.*{text}|{text}.* in unpaired_target"):
+        make().fit(*case["anchors"], **pools)
 
 
 @BOTH

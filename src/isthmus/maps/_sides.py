@@ -12,7 +12,7 @@ from isthmus._linalg import in_row_blocks, mean_rows, normalise
 from isthmus._types import FloatArray, IntArray
 from isthmus._validate import as_matrix
 from isthmus.errors import EmptyInputError, TooFewPairsError, UnknownNameError
-from isthmus.maps._fitting import PairedRows
+from isthmus.maps._fitting import PairedRows, check_scale
 
 __all__ = ["FEWEST_ANCHORS", "Centring", "Sides", "centre", "centre_sides", "check_pools"]
 
@@ -100,6 +100,7 @@ def centre_sides(
         pool = rows[:0]
         if unpaired is not None:
             pool = as_matrix(unpaired, name=name, dim=rows.shape[1])
+            check_scale(pool.astype(np.float32, copy=False), name=name)
         total = len(rows) + len(pool)
         mean = mean_rows(rows) * (len(rows) / total)
         if len(pool):
