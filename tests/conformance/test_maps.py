@@ -535,3 +535,26 @@ def test_more_freedom_never_fits_the_training_pairs_worse():
     ]
     errors = [float(np.sum((fitted.transform(X) - Y) ** 2)) for fitted in order]
     assert errors == sorted(errors, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "spoiled"),
+    [
+        ("asif", {"k": -1}),
+        ("asif", {"k": 0}),
+        ("asif", {"power": 0.0}),
+        ("asif", {"power": 1e308}),
+        ("sue", {"neighbors": 0}),
+        ("cca", {"power": -1.0}),
+        ("anchor_cca", {"gamma": -0.5}),
+        ("anchordot", {"start": "closed"}),
+        ("barycentric", {"neighbors": 0}),
+    ],
+)
+def test_loaded_parameters_are_checked_as_given_ones(name, spoiled):
+    row = next(row for row in ROWS if row.name == name)
+    fitted = row.fit(*planted(40, 6, 5))
+    params = {**fitted.get_params(), **spoiled}
+
+    with pytest.raises(MalformedArtifactError, match=f"parameters that {name} takes"):
+        type(fitted).from_state(params, fitted.get_state(), dim_source=6, dim_target=5)

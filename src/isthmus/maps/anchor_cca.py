@@ -150,10 +150,7 @@ class AnchorCCA(Planned):
         InputError
             As :func:`isthmus.maps._fitting.check_fit` says.
         """
-        self._check_plan()
-        check_positive(self.ridge, name="ridge", maximum=MOST)
-        check_positive(self.plan_pairs, name="plan_pairs", maximum=MOST)
-        check_whole(self.seed, name="seed", minimum=0)
+        self._check_params()
         sides = centre_sides(
             check_fit(X, Y, sample_weight, minimum=self.fewest_pairs),
             unpaired_source,
@@ -170,6 +167,12 @@ class AnchorCCA(Planned):
         self.mean_source_, self.mean_target_ = sides.means
         self.n_features_in_, self.n_features_target_ = (len(mean) for mean in sides.means)
         return self
+
+    def _check_params(self) -> None:
+        self._check_plan()
+        check_positive(self.ridge, name="ridge", maximum=MOST)
+        check_positive(self.plan_pairs, name="plan_pairs", maximum=MOST)
+        check_whole(self.seed, name="seed", minimum=0)
 
     def transform(self, X: npt.ArrayLike) -> FloatArray:
         """Project source rows: (n, n_components), float32, of length one."""

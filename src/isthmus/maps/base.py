@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from isthmus._types import FloatArray
 from isthmus._validate import as_matrix
+from isthmus.errors import MalformedArtifactError, ParameterError, UnknownNameError
 from isthmus.maps._state import Stateful
 
 __all__ = ["LandsIn", "Map"]
@@ -103,11 +104,27 @@ class Map(Stateful):
         ------
         MalformedArtifactError
             An array or a parameter is missing or unknown, or an array has another shape than the
-            map declares.
+            map declares; a parameter that the map does not take.
         """
         fitted = cls._restore(params, state, {"source": dim_source, "target": dim_target})
+        try:
+            fitted._check_params()  # noqa: SLF001 - its own class
+        except (ParameterError, UnknownNameError) as error:
+            raise MalformedArtifactError(
+                expected=f"parameters that {cls.name} takes",
+                got=f"{error}"[:200],
+                do="use the version of Isthmus that wrote it",
+            ) from error
         fitted.n_features_in_, fitted.n_features_target_ = dim_source, dim_target
         return fitted
+
+    def _check_params(self) -> None:
+        """Check the constructor's parameters: before a fit, and when a map is loaded.
+
+        Raises
+        ------
+        ParameterError, UnknownNameError
+        """
 
     def _check_source(self, X: npt.ArrayLike) -> FloatArray:
         self._check_fitted()
