@@ -197,7 +197,7 @@ def test_pools_that_say_nothing(make, spoil, error, text):
 def test_a_side_without_unpaired_rows(make, missing):
     case = planted()
 
-    with pytest.raises(EmptyInputError, match=f"rows in {missing}.*; got 0.*fit contrastive"):
+    with pytest.raises(EmptyInputError, match=f"rows in {missing}.*; got 0.*unpaired-source.*fit cca"):
         make().fit(*case["anchors"], **{**case["pools"], missing: None})
 
 

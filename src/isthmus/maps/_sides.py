@@ -141,7 +141,8 @@ def check_pools(sides: Sides) -> None:
             raise EmptyInputError(
                 expected=f"at least {FEWEST_IN_POOL} rows in {name}, to couple with the other side",
                 got=f"{len(pool)}",
-                do="give rows without a pair of both sides, or fit contrastive, which needs none",
+                do="give rows of both sides without a pair (--unpaired-source, --unpaired-target), "
+                "or fit cca, which needs none",
             )
 
 
