@@ -12,10 +12,10 @@ import pytest
 from isthmus.bridge import Bridge
 from isthmus.bridge.manifest import manifest_hash
 from isthmus.bridge.selection import candidates
-from isthmus.bridge.unpaired import MOST_ROWS, NO_ROWS, Unpaired, free_rows
+from isthmus.bridge.unpaired import NO_ROWS, Unpaired
 from isthmus.errors import EmptyInputError, MalformedArtifactError, SpaceMismatchError
 from isthmus.maps import MAPS, Ridge
-from isthmus.spaces import Pairs, Space, VectorSet
+from isthmus.spaces import Pairs, VectorSet
 
 
 class SeesUnpaired(Ridge):
@@ -91,29 +91,6 @@ def test_with_too_few_pairs_to_measure_the_rows_are_seen_too(planted, seen):
     bridge = Bridge.fit(pairs, method="sees_unpaired", unpaired_source=planted.source)
     assert bridge.verdict.status == "insufficient_pairs"
     assert len(seen[-1]["source"]) == bridge.provenance.n_unpaired_source == 390
-
-
-def test_a_copy_of_a_paired_row_under_another_id_stands_in_a_pair():
-    rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0], [1.0, -0.0]], np.float32)
-    vectors = VectorSet(["a", "b", "c", "d"], rows, Space(model="m", dim=2, metric="l2"))
-    found = free_rows(vectors, vectors.ids[:1], rows[:1], seed=0)
-    assert found.tolist() == [1, 2]  # the last is the first, with minus zero
-
-
-def test_of_many_rows_some_are_drawn_by_the_seed():
-    n = MOST_ROWS + 50
-    draw = np.random.default_rng(0)
-    space = Space(model="m", dim=2, metric="l2")
-    vectors = VectorSet([str(row) for row in range(n)], draw.normal(size=(n, 2)), space)
-    first, again, other = (
-        free_rows(vectors, vectors.ids[:10], vectors.vectors[:10], seed=seed) for seed in (0, 0, 1)
-    )
-    assert len(first) == MOST_ROWS
-    assert first.min() >= 10
-    assert (np.diff(first) > 0).all()
-    np.testing.assert_array_equal(first, again)
-    assert (first != other).any()
-    assert Unpaired.draw(vectors, None, None, seed=0).counts == (MOST_ROWS, 0)
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

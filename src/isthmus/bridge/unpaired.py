@@ -1,9 +1,9 @@
 """Rows without a pair: what a fit may look at beside its pairs.
 
 A row that stands in a pair never counts as one of these, held out or not, by its id and by its
-vector. So a map that is measured on held-out pairs has seen neither of their rows, and the numbers
-say what new rows get; in the final fit all of them are there as pairs. The rows are drawn once:
-every fit of one bridge looks at the same ones.
+vector, nor does a near copy of one. So a map that is measured on held-out pairs has seen neither of
+their rows, and the numbers say what new rows get; in the final fit all of them are there as pairs.
+The rows are drawn once: every fit of one bridge looks at the same ones.
 """
 
 from __future__ import annotations
@@ -12,19 +12,17 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
-from isthmus._types import FloatArray, IdArray, IntArray
+from isthmus._types import FloatArray, IdArray
 from isthmus.errors import EmptyInputError
 from isthmus.maps import Map
 from isthmus.spaces import Pairs, Space, VectorSet
 from isthmus.spaces._mapped import gather
+from isthmus.spaces.free_rows import MOST_ROWS, free_rows
 from isthmus.spaces.sampling import draw_rows
 
-__all__ = ["MOST_ROWS", "NO_ROWS", "Unpaired", "free_rows"]
+__all__ = ["NO_ROWS", "Unpaired"]
 
-MOST_ROWS = 20_000
-"""Of more rows than this on a side, that many are drawn: time grows with the product of both."""
 ORDER_SEED = 0
 """Any order will do that does not follow the pairs."""
 
@@ -91,26 +89,6 @@ class Unpaired:
 NO_ROWS = Unpaired()
 
 
-def free_rows(vectors: VectorSet, ids: IdArray, paired: FloatArray, *, seed: int) -> IntArray:
-    """Return rows of a set that stand in no pair, at most 20,000 drawn at random, in their order.
-
-    Parameters
-    ----------
-    vectors : VectorSet
-    ids : IdArray of shape (n,)
-        Of this side of the pairs.
-    paired : FloatArray of shape (n, dim)
-        Vectors of this side: a copy of one under another id stands in a pair all the same.
-    seed : int
-    """
-    free = np.ones(len(vectors), dtype=np.bool_)
-    places = vectors.find(ids)
-    free[places[places >= 0]] = False
-    rows = np.flatnonzero(free)
-    drawn = rows[draw_rows(len(rows), MOST_ROWS, seed=seed)]
-    return drawn[~_copies(gather(vectors.vectors, drawn), paired)]
-
-
 def _draw(
     vectors: VectorSet | None,
     side: str,
@@ -133,9 +111,3 @@ def _draw(
             do="leave them out, or give rows that are in no pair",
         )
     return gather(vectors.vectors, rows)
-
-
-def _copies(rows: FloatArray, paired: FloatArray) -> npt.NDArray[np.bool_]:
-    """Tell which rows are equal to a paired one, number by number."""
-    known = {row.tobytes() for row in paired + np.float32(0)}  # minus zero is zero
-    return np.array([row.tobytes() in known for row in rows + np.float32(0)], dtype=np.bool_)

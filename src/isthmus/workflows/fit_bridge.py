@@ -13,8 +13,8 @@ from isthmus.bridge.fitting import needs_pairs
 from isthmus.bridge.judgement import MIN_RETENTION
 from isthmus.bridge.rule import Purpose
 from isthmus.bridge.selection import looks_at_unpaired
-from isthmus.bridge.unpaired import free_rows
 from isthmus.spaces import Pairs, VectorSet
+from isthmus.spaces.free_rows import free_rows
 from isthmus.workflows._opening import open_vectors
 
 __all__ = ["NO_PAIRS", "fit_bridge"]

@@ -8,10 +8,10 @@ import numpy as np
 
 from isthmus._types import FloatArray, IntArray
 from isthmus._validate import check_whole
-from isthmus.bridge.unpaired import free_rows
 from isthmus.errors import EmptyInputError, ParameterError
 from isthmus.spaces import Pairs, VectorSet
 from isthmus.spaces._mapped import gather
+from isthmus.spaces.free_rows import free_rows
 from isthmus.spaces.sampling import draw_rows
 from isthmus.spaces.suggestion import Suggestion
 from isthmus.workflows._opening import open_vectors
