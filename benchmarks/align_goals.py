@@ -122,13 +122,17 @@ def auto_goal(cells: Cells) -> Goal:
     methods = by([cell for cell in cells if cell["overlap"]], "method")
     if not {"auto", "auto, unpaired"} <= set(methods):
         return Goal(asked, NOTHING, None)
-    found = {name: by(methods[name], "pairs") for name in ("auto", "auto, unpaired")}
-    ratios = {
-        pairs: mean(cell["nDCG@10"] for cell in found["auto, unpaired"][pairs])
-        / mean(cell["nDCG@10"] for cell in cells)
-        for pairs, cells in found["auto"].items()
-        if pairs in FEW and pairs in found["auto, unpaired"]
-    }
+    found = {name: by(methods[name], "pairs", "seed") for name in ("auto", "auto, unpaired")}
+    ratios = {}
+    for pairs in FEW:
+        shared = [
+            key for key in found["auto, unpaired"] if key[0] == pairs and key in found["auto"]
+        ]
+        without, beside = (
+            [cell["nDCG@10"] for key in shared for cell in found[name][key]] for name in found
+        )
+        if shared:
+            ratios[pairs] = mean(beside) / mean(without)
     if not ratios:
         return Goal(asked, NOTHING, None)
     told = ", ".join(f"{pairs} pairs {ratio:.2f}" for pairs, ratio in ratios.items())

@@ -233,3 +233,25 @@ def test_pictures_are_drawn(small: list[str], tmp_path: Path):
     call("plots_align", "--results", str(tmp_path), "--plots", str(tmp_path / "plots"))
     drawn = {path.stem for path in (tmp_path / "plots").iterdir()}
     assert drawn == {f"align_{name}" for name in importlib.import_module("plots_align").FIGURES}
+
+
+def test_the_page_says_what_was_measured():
+    root = BENCHMARKS.parent
+    numbers = importlib.import_module("align_numbers")
+    records = importlib.import_module("table_format").load(root / "benchmarks" / "results", "align")
+    found = numbers.by(
+        importlib.import_module("tables_align").cells_of(records)["retrieval"], "method"
+    )
+    page = (root / "docs" / "align.md").read_text(encoding="utf-8")
+    for written, method in {
+        "anchordot": "anchordot", "anchor_cca": "anchor_cca", "sotalign": "sotalign",
+        "anchordot`, from drawn weights, as published": "anchordot, random start",
+        "cca`, tuned": "cca, tuned", "ridge`, tuned": "ridge, tuned", "ridge": "ridge",
+        "contrastive": "contrastive", "cca": "cca", "asif": "asif", "sue": "sue",
+    }.items():  # fmt: skip
+        cells = found[method]
+        told = [numbers.percent(numbers.recall(cells, way, k))
+                for way in numbers.WAYS for k in (1, 5, 10)]  # fmt: skip
+        name = written if "`" in written else f"{written}`"
+        rows = [line for line in page.splitlines() if line.startswith(f"| `{name} |")]
+        assert any(line.endswith(f"| {' | '.join(told)} |") for line in rows), (method, told)
