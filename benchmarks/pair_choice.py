@@ -4,12 +4,11 @@
 
 For 50, 100, 200 and 500 pairs chosen by each strategy of `Pairs.suggest`, three maps are fitted on
 them; hit@10 of 400 held-out pairs, among the 400 and among the whole collection. The strategy
-``uncertainty`` buys a random half first, couples 3,000 rows of both sides by anchor-relative
-transport from it, and buys the other half by the entropy of that coupling; ``half`` buys its other
-half by k-means, so that the difference is that of the scores. Then what `b` is worth: half of the
-target collection, cut by a plane, is taken away, and the rows that are suggested are counted that
-have no partner left, with and without looking at where the other half lies. Writes one JSON into
-benchmarks/results/pair_choice/.
+``uncertainty`` buys a random half first and the other half as `isthmus suggest` proposes it from
+that; ``half`` buys its other half by k-means, so that the difference is that of the scores. Then
+what `b` is worth: half of the target collection, cut by a plane, is taken away, and the rows that
+are suggested are counted that have no partner left, with and without looking at where the other
+half lies. Writes one JSON into benchmarks/results/pair_choice/.
 """
 
 from __future__ import annotations
@@ -24,7 +23,8 @@ from common import arguments, write
 from isthmus import Pairs, VectorSet
 from isthmus.bridge.selection import compose_for
 from isthmus.neighbors import top_k
-from isthmus.transport import anchor_cost, sinkhorn
+from isthmus.workflows import suggest_pairs
+from isthmus.workflows.suggest_pairs import COUPLED_ROWS
 
 CELLS = (
     ("climate-fever", "docs.minilm-l6", "docs.mpnet"),
@@ -33,7 +33,6 @@ CELLS = (
 PAIRS = (50, 100, 200, 500)
 MAPS = ("procrustes_ridge", "ridge", "cca")
 HELD_OUT = 400
-COUPLED = 3_000
 BRIDGE_PAIRS = 100
 
 
@@ -59,7 +58,7 @@ def main() -> None:
         "pairs": PAIRS,
         "maps": MAPS,
         "held_out": HELD_OUT,
-        "coupled": COUPLED,
+        "coupled": COUPLED_ROWS,
         "seeds": options.seeds,
     }
     write(
@@ -116,20 +115,16 @@ def by_halves(pool: Pairs, n: int, seed: int) -> np.ndarray:
 
 def by_uncertainty(pool: Pairs, n: int, seed: int) -> np.ndarray:
     """Buy a random half, then what a coupling from it is least sure of."""
-    first, rest = first_half(pool, n, seed)
-    few = rest[:COUPLED]  # in random order
-    targets = np.random.default_rng([seed, 3]).permutation(rest)[:COUPLED]
-    anchors = pool.select(first)
-    cost = anchor_cost(pool.source[few], pool.target[targets], anchors.source, anchors.target)
-    entropy = sinkhorn(cost, seed=seed, max_iterations=200, tolerance=1e-3).entropy()
-    picked = Pairs.suggest(
-        source_of(pool.select(few)),
+    first, _ = first_half(pool, n, seed)
+    found = suggest_pairs(
+        source_of(pool),
+        target_of(pool),
+        pool.select(first),
         n=n - len(first),
         strategy="uncertainty",
-        scores=entropy,
         seed=seed,
     )
-    return np.r_[first, few[picked.rows]]
+    return np.r_[first, found.rows]
 
 
 def first_half(pool: Pairs, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -139,6 +134,10 @@ def first_half(pool: Pairs, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def source_of(pairs: Pairs) -> VectorSet:
     return VectorSet(pairs.source_ids, pairs.source, pairs.source_space)
+
+
+def target_of(pairs: Pairs) -> VectorSet:
+    return VectorSet(pairs.target_ids, pairs.target, pairs.target_space)
 
 
 STRATEGIES = {
