@@ -38,6 +38,13 @@ def recall(trained, X, Y):
     return float((scores.argmax(axis=1) == np.arange(len(X))).mean())
 
 
+def reciprocal_rank(trained, X, Y):
+    scores = trained.source.forward(X) @ trained.target.forward(Y).T
+    own = np.diag(scores)
+    ranks = [(scores > own[:, None]).sum(axis=1) + 1, (scores > own).sum(axis=0) + 1]
+    return float(np.mean([1 / each for each in ranks]))
+
+
 def test_pair_loss_is_the_mean_of_both_cross_entropies():
     cosines = np.random.default_rng(0).uniform(-1, 1, (5, 5))
 
@@ -126,18 +133,26 @@ def test_the_first_encoders_stay_as_they_are_and_the_gain_is_multiplied_in():
 def test_the_inverse_temperature_is_learned_up_to_its_bound():
     X, Y = planted()
 
-    trained = TwoSided(epochs=40, learning_rate=0.5, warm_up=0, largest_scale=16.0).train(
-        first((6, 6)), (X, Y), every(60)
+    seen = []
+
+    def loss(cosines, scale):
+        seen.append(float(scale.detach()))
+        return pair_loss()(cosines, scale)
+
+    TwoSided(epochs=40, learning_rate=0.05, warm_up=0, largest_scale=16.0).train(
+        first((6, 6)), (X, Y), lambda _: [Batch(np.arange(60), np.arange(60), loss)]
     )
 
-    assert trained.scale <= 16.0
+    assert seen[0] == pytest.approx(1 / 0.07)
+    assert len(set(seen)) > 2
+    assert max(seen) == 16.0
 
 
 def test_with_patience_it_stops_and_gives_the_best_look():
     X, Y = planted(80)
     held = X[60:], np.random.default_rng(0).permutation(Y[60:])  # nothing to gain
 
-    trained = TwoSided(epochs=200, patience=2).train(
+    trained = TwoSided(epochs=200, patience=2, warm_up=0, learning_rate=1e-2).train(
         first((6, 6)), (X[:60], Y[:60]), every(60), held_out=held
     )
 
@@ -146,6 +161,8 @@ def test_with_patience_it_stops_and_gives_the_best_look():
     assert epochs == list(range(5, 5 * len(epochs) + 1, 5))
     assert len(trained.losses) == epochs[-1] < 200
     assert max(scores[-2:]) <= max(scores[:-2])
+    assert scores[-1] < max(scores)
+    assert reciprocal_rank(trained, *held) == pytest.approx(max(scores), abs=1e-6)
 
 
 def test_a_loss_without_bound_is_an_error():

@@ -144,8 +144,6 @@ class TrainedPair:
     ----------
     source, target : Encoder
         Of the mean of the weights over the steps, in which late ones count more.
-    scale : float
-        The learned inverse temperature.
     losses : FloatArray of shape (n_epochs,)
         Mean loss of each epoch.
     looks : tuple of (int, float)
@@ -154,7 +152,6 @@ class TrainedPair:
 
     source: Encoder
     target: Encoder
-    scale: float
     losses: FloatArray
     looks: tuple[tuple[int, float], ...] = ()
 
@@ -212,8 +209,7 @@ class _Run:
             elif len(looks) - 1 - place >= (patience or 0):
                 break
         source, target = self._encoders(best if looks else self._copy())
-        scale = min(math.exp(float(self.log_scale.item())), self.schedule.largest_scale)
-        return TrainedPair(source, target, scale, np.asarray(losses), tuple(looks))
+        return TrainedPair(source, target, np.asarray(losses), tuple(looks))
 
     def _tensor(self, array: FloatArray) -> Tensor:
         tensor: Tensor = self.torch.tensor(np.asarray(array, dtype=np.float32), device=self.device)
