@@ -10,6 +10,11 @@ def test_a_sheet_is_written_and_becomes_pairs(cli, files, tmp_path):
     assert ran.result["strategy"] == "kmeans"
     lines = (tmp_path / "sheet.csv").read_text().splitlines()
     assert lines[0] == '"source","target"'
+    ran = cli(
+        "fit", files.one, files.two, "--pairs", tmp_path / "sheet.csv", "--out", tmp_path / "b"
+    )
+    assert "none in 30 of 30 lines" in ran.err
+    assert "fill them in, or delete the lines" in ran.err
     ids = [line.split(",")[0].strip('"') for line in lines[1:]]
     filled = "".join(f"{one},{one}\n" for one in ids)
     (tmp_path / "pairs.csv").write_text(f"source,target\n{filled}")

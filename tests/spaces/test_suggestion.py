@@ -120,10 +120,16 @@ def test_a_number_that_cannot_be_chosen_is_refused(n):
         ask(set_of(np.eye(10)[:, :3] + 1), n=n)
 
 
-@pytest.mark.parametrize("strategy", ["nearest", "", "Random"])
+@pytest.mark.parametrize("strategy", ["nearest", "", "Random", None, ["kmeans"]])
 def test_another_strategy_is_refused(strategy):
     with pytest.raises(UnknownNameError, match="strategy"):
         ask(set_of(np.eye(3)), n=1, strategy=strategy)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, None])
+def test_a_seed_that_is_no_whole_number_is_refused(seed):
+    with pytest.raises(ParameterError, match="seed as a whole number"):
+        Pairs.suggest(set_of(np.eye(3)), n=1, seed=seed)
 
 
 def test_scores_belong_to_uncertainty_and_to_nothing_else():
@@ -139,7 +145,9 @@ def test_one_score_per_row_is_asked_for(scores):
         ask(set_of(np.eye(3)), n=1, strategy="uncertainty", scores=scores)
 
 
-@pytest.mark.parametrize("scores", [[1, 2, np.nan], [1, np.inf, 2], ["a", "b", "c"]])
+@pytest.mark.parametrize(
+    "scores", [[1, 2, np.nan], [1, np.inf, 2], ["a", "b", "c"], [[1], [2], [3, 4]]]
+)
 def test_scores_that_are_no_finite_numbers_are_refused(scores):
     with pytest.raises(InvalidVectorsError, match="scores that are finite"):
         ask(set_of(np.eye(3)), n=1, strategy="uncertainty", scores=scores)

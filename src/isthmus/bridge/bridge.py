@@ -244,6 +244,9 @@ class Bridge:
     def starts_from(self, space: Space) -> bool:
         """Return whether vectors of ``space`` go through the source side, or, if not, the other.
 
+        Where both sides are of one space, through the source side: then
+        `transform_target` alone takes the other.
+
         Raises
         ------
         WrongDirectionError, SpaceMismatchError

@@ -10,7 +10,7 @@ import numpy as np
 
 from isthmus._progress import Track, silent
 from isthmus._types import FloatArray, IntArray
-from isthmus.bridge.held_out import HeldOut, fit, group_copies, plan_splits
+from isthmus.bridge.held_out import HeldOut, Plan, fit, group_copies, plan_splits
 from isthmus.bridge.judgement import FEWEST_PAIRS, MIN_RETENTION, judge, judge_too_few
 from isthmus.bridge.rule import CRITERIA, Purpose, choose
 from isthmus.bridge.trials import Build, Trials, describe_trial
@@ -122,56 +122,45 @@ def select(
     names = candidates(method, unpaired)
     build = builder((pairs.source_space, pairs.target_space), method, params or {}, seed=seed)
     unfitted = [build(name) for name in names]  # an unknown name fails before any work
-    different, needed = count_different(pairs), FEWEST_PAIRS
-    single = any(one.lands_in != "target" or one.inner.costly for one in unfitted)
-    if different >= FEWEST_PAIRS:
-        plan = plan_splits(pairs, seed=seed, single=single)
-        needed = plan.pairs_for(max(one.inner.fewest_pairs for one in unfitted), len(pairs))
-    if different < FEWEST_PAIRS or len(pairs) < needed:
-        verdict = judge_too_few(len(pairs), different=different, needed=needed)
+    plan = _plan(pairs, unfitted, seed=seed)
+    if isinstance(plan, Verdict):
         first = build("procrustes" if method == "auto" else method)
-        return Selection.without_numbers(
-            fit(first, pairs, np.arange(len(pairs)), unpaired=unpaired), verdict
-        )
-    trials = Trials.prepare(
-        pairs,
-        plan,
-        collection,
-        collection_rows,
-        build=build,
-        unpaired=unpaired,
-        seed=seed,
-    )
+        fitted = fit(first, pairs, np.arange(len(pairs)), unpaired=unpaired)
+        return Selection.without_numbers(fitted, plan)
+    rows = collection, collection_rows
+    trials = Trials.prepare(pairs, plan, *rows, build=build, unpaired=unpaired, seed=seed)
     tried = [trials.measure(name, track=track) for name in names]
-    chosen, because = choose(
-        tried, CRITERIA[purpose], method=method, min_retention=min_retention, seed=seed
-    )
+    rule = CRITERIA[purpose]
+    chosen, because = choose(tried, rule, method=method, min_retention=min_retention, seed=seed)
     curve, retention = trials.carry_to_all(chosen)
     report = trials.report(chosen, retention, null=tried[0])
-    verdict = judge(
-        report,
-        method=chosen.method,
-        because=because,
-        curve=curve,
-        n_pairs=len(pairs),
-        min_retention=min_retention,
-    )
-    fitted = fit(
-        build(chosen.method),
-        pairs,
-        np.arange(len(pairs)),
-        collection=trials.native.index.database,
-        unpaired=unpaired,
-    )
-    rows = tuple(describe_trial(trial, tried, CRITERIA[purpose], seed=seed) for trial in tried)
     return Selection(
-        map=fitted,
+        map=trials.fit_all(chosen.method),
         report=report,
-        verdict=verdict,
-        candidates=rows,
+        verdict=judge(
+            report,
+            method=chosen.method,
+            because=because,
+            curve=curve,
+            n_pairs=len(pairs),
+            min_retention=min_retention,
+        ),
+        candidates=tuple(describe_trial(trial, tried, rule, seed=seed) for trial in tried),
         held_out=chosen.out,
-        held_out_rows=trials.plan.test,
+        held_out_rows=plan.test,
     )
+
+
+def _plan(pairs: Pairs, unfitted: Sequence[Compose], *, seed: int) -> Plan | Verdict:
+    """Plan which pairs are held out, or say that there are too few for these maps."""
+    different, needed = count_different(pairs), FEWEST_PAIRS
+    if different >= FEWEST_PAIRS:
+        single = any(one.lands_in != "target" or one.inner.costly for one in unfitted)
+        plan = plan_splits(pairs, seed=seed, single=single)
+        needed = plan.pairs_for(max(one.inner.fewest_pairs for one in unfitted), len(pairs))
+        if len(pairs) >= needed:
+            return plan
+    return judge_too_few(len(pairs), different=different, needed=needed)
 
 
 def check_choice(purpose: str, min_retention: float) -> None:

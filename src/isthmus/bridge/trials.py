@@ -11,7 +11,7 @@ import numpy as np
 
 from isthmus._progress import Track, silent
 from isthmus._types import FloatArray, IntArray
-from isthmus.bridge.held_out import HeldOut, Plan, Split, held_out
+from isthmus.bridge.held_out import HeldOut, Plan, Split, fit, held_out
 from isthmus.bridge.retention import NAME, Curve, estimate_retention
 from isthmus.bridge.rule import KEPT, Criterion, Trial, best_of, worse_by
 from isthmus.bridge.unpaired import NO_ROWS, Unpaired
@@ -99,6 +99,16 @@ class Trials:
             seed=self.seed,
         )
         return Trial(name, make(name).freedom, out, values)
+
+    def fit_all(self, name: str) -> Compose:
+        """Fit a map on all pairs."""
+        return fit(
+            self.build(name),
+            self.pairs,
+            np.arange(len(self.pairs)),
+            collection=self.native.index.database,
+            unpaired=self.unpaired,
+        )
 
     def carry_to_all(self, chosen: Trial) -> tuple[Curve, Value]:
         """Carry the held-out retention to all pairs, by the chosen map fitted on half of them."""

@@ -61,9 +61,10 @@ def fit(
 
     It is measured on held-out pairs, beside the null map, and written with its report. Too few
     pairs, or a map that keeps too little, is a verdict: the bridge is written with it and the exit
-    code is 0, unless --require asks for more. Learned maps (mlp) need the extra torch to be fitted,
-    and not to be used. Some maps look at rows without a pair too, and some need no pairs at all:
-    see docs/maps.md. Nothing can be measured without pairs, and the verdict says so.
+    code is 0, unless --require asks for more. Learned maps (mlp, anchordot and others) need the
+    extra torch to be fitted, and not to be used. Some maps look at rows without a pair too, and
+    some need no pairs at all: see docs/maps.md. Nothing can be measured without pairs, and the
+    verdict says so.
     """
     from isthmus.cli.checks import check_required, check_writable, warn_of_verdict
     from isthmus.workflows import fit_bridge

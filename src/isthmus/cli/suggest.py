@@ -12,52 +12,59 @@ from isthmus.cli.output import Output
 
 __all__ = ["suggest"]
 
+OtherSide = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[B]", help="Vectors of the target space, beside --pairs.", show_default=False
+    ),
+]
+HowMany = Annotated[int, typer.Option("--n", metavar="N", help="How many vectors.")]
+Sheet = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="Sheet to fill in, .csv: source,target with empty targets; then a file of pairs.",
+        show_default=False,
+    ),
+]
+KnownPairs = Annotated[
+    Path | None,
+    typer.Option(
+        "--pairs",
+        metavar="FILE",
+        help="Pairs that are there already, .csv or .parquet with source,target.",
+        show_default=False,
+    ),
+]
+Strategy = Annotated[
+    str,
+    typer.Option(
+        "--strategy",
+        metavar="NAME",
+        help="random, fps, kmeans, coverage, or uncertainty, which needs --pairs.",
+    ),
+]
+Near = Annotated[
+    Path | None,
+    typer.Option(
+        "--near",
+        metavar="F",
+        help="Vectors in A's space that show where partners are to be expected.",
+        show_default=False,
+    ),
+]
+
 
 def suggest(
     source: Source,
-    target: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[B]", help="Vectors of the target space, beside --pairs.", show_default=False
-        ),
-    ] = None,
+    target: OtherSide = None,
     *,
-    n: Annotated[int, typer.Option("--n", metavar="N", help="How many vectors.")],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            help="Sheet to fill in, .csv: source,target with empty targets; then a file of pairs.",
-            show_default=False,
-        ),
-    ],
-    pairs: Annotated[
-        Path | None,
-        typer.Option(
-            "--pairs",
-            metavar="FILE",
-            help="Pairs that are there already, .csv or .parquet with source,target.",
-            show_default=False,
-        ),
-    ] = None,
-    strategy: Annotated[
-        str,
-        typer.Option(
-            "--strategy",
-            metavar="NAME",
-            help="random, fps, kmeans, coverage, or uncertainty, which needs --pairs.",
-        ),
-    ] = "kmeans",
-    near: Annotated[
-        Path | None,
-        typer.Option(
-            "--near",
-            metavar="F",
-            help="Vectors in A's space that show where partners are to be expected.",
-            show_default=False,
-        ),
-    ] = None,
+    n: HowMany,
+    out: Sheet,
+    pairs: KnownPairs = None,
+    strategy: Strategy = "kmeans",
+    near: Near = None,
     as_json: Json = False,
     quiet: Quiet = False,
     seed: Seed = 0,

@@ -16,6 +16,7 @@ from isthmus.errors import (
     CorruptFileError,
     DuplicateIdError,
     EmptyInputError,
+    InvalidIdError,
     IsthmusError,
     MissingFileError,
     ParameterError,
@@ -143,7 +144,19 @@ def _read_csv(path: Path) -> tuple[list[str], list[str], FloatArray | None]:
     posterior = None
     if len(places) == 3:
         posterior = _numbers([row[2] for row in rows], path)
+    _check_filled(rows, path)
     return [row[0] for row in rows], [row[1] for row in rows], posterior
+
+
+def _check_filled(rows: list[list[str]], path: Path) -> None:
+    """Refuse a sheet of `Pairs.suggest` that is still to be filled in, or was in part."""
+    empty = [row[0] for row in rows if row[0] and not row[1]]
+    if empty:
+        raise InvalidIdError(
+            expected=f"a target id in every line of {path.name!r}",
+            got=f"none in {len(empty):,} of {len(rows):,} lines, the first that of {empty[0]!r}",
+            do="fill them in, or delete the lines that you leave out",
+        )
 
 
 def _lines(lines: Any, path: Path) -> Iterator[list[str]]:

@@ -116,8 +116,9 @@ def suggest(
 ) -> Suggestion:
     """Suggest which rows to pair; see `Pairs.suggest`."""
     if strategy not in STRATEGIES:
-        raise UnknownNameError.of("strategy of suggestion", strategy, STRATEGIES)
+        raise UnknownNameError.of("strategy of suggestion", str(strategy), STRATEGIES)
     check_whole(n, name="n", maximum=len(a))
+    check_whole(seed, name="seed", minimum=0)
     worth = _check_scores(scores, strategy=strategy, rows=len(a))
     rows = np.arange(len(a))
     if b is not None:
@@ -185,7 +186,10 @@ def _check_scores(
         )
     if scores is None:
         return None
-    worth = np.asarray(scores)
+    try:
+        worth = np.asarray(scores)
+    except ValueError:  # lists of other lengths within
+        worth = np.asarray(scores, dtype=object)
     if worth.shape != (rows,):
         raise CountMismatchError(
             expected=f"one score per row, of shape ({rows},)",
