@@ -50,8 +50,8 @@ class SUE(Map):
     ----------
     n_eigenvectors : int, default 30
         Coordinates of each side, or as many as the rows allow (the authors' configuration). More
-        found more: with 100 of them and as many components recall at 10 went from 32 to 45 percent
-        (ChEBI-20, as above).
+        found more: with 100 of them and as many components recall at 10 went from 32 and 33 to 47
+        and 45 percent (ChEBI-20, as above).
     n_components : int, default 8
         Canonical directions that are kept (the authors').
     neighbors : int, default 30
