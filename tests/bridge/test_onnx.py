@@ -36,6 +36,7 @@ MAP_ROWS = {
     "drift_adapter orthogonal": {"form": "orthogonal", "scaling": True},
     "drift_adapter low_rank": {"form": "low_rank", "rank": 3, "epochs": 3, "scaling": True},
     "embedding_converter": {"width": 9, "least_steps": 20, "epochs": 1},
+    "vec2vec": {"width": 9, "steps": 5, "batch": 20},
 }
 STEPS = {
     "none": ([], []),

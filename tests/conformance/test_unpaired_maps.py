@@ -24,7 +24,10 @@ ROWS = [
     ("mini_vec2vec", {"n_clusters": 14, "attempts": 4}),
     ("unpaired_iterative", {"n_clusters": 14, "attempts": 4}),
     ("unpaired_iterative", {"start": "gaussian", "attempts": 2}),
+    ("vec2vec", {"width": 8, "steps": 10, "batch": 20}),
 ]
+FINDS = ROWS[:2]
+"""Those that find what a few hundred rows tell."""
 
 
 @pytest.fixture(params=ROWS, ids=lambda row: "-".join(map(str, (row[0], *row[1].values()))))
@@ -51,6 +54,11 @@ def planted(rows=300, dims=(12, 12), *, seed=0):
     source = (sides[0] + 0.5).astype(np.float32)
     target = (2 * sides[1][order] - 1).astype(np.float32)
     return source, target, np.argsort(order)
+
+
+def unrelated(seed):
+    """Return two clouds of a few tight groups each, that have nothing to do with each other."""
+    return planted(seed=seed)[0], planted(seed=seed + 1)[1]
 
 
 def found(fitted, source, target, truth):
@@ -92,7 +100,7 @@ def test_the_order_of_rows_says_nothing():
     """One side shuffled against the other: what was found is found again."""
     source, target, truth = planted()
     order = np.random.default_rng(5).permutation(len(source))
-    for name, params in ROWS[:2]:
+    for name, params in FINDS:
         plain = make(name, **params).fit(source, target)
         shuffled = make(name, **params).fit(source[order], target)
 
@@ -115,10 +123,28 @@ def test_pairing_is_of_no_use(made):
     assert not fitted.reliable
 
 
+@pytest.mark.parametrize("row", FINDS, ids=lambda row: row[0])
+@pytest.mark.parametrize("seed", [1, 11])
+def test_few_groups_that_match_in_one_best_way_are_no_success(row, seed):
+    """Attempts agree about them, which is why agreement alone says nothing."""
+    fitted = make(row[0], **row[1]).fit(*unrelated(seed))
+
+    assert fitted.agreement_ > 0
+    assert fitted.confidence_ == 0
+    assert not fitted.reliable
+
+
+@pytest.mark.parametrize("row", FINDS, ids=lambda row: row[0])
+def test_confidence_is_what_attempts_agree_on_where_there_is_more_than_chance(row):
+    fitted = make(row[0], **row[1]).fit(*planted()[:2])
+
+    assert fitted.confidence_ == fitted.agreement_ > 0.5
+
+
 def test_wider_and_narrower_sides():
     for dims in ((14, 10), (10, 14)):
         source, target, truth = planted(dims=dims)
-        for name, params in ROWS[:2]:
+        for name, params in FINDS:
             fitted = make(name, **params).fit(source, target)
             assert found(fitted, source, target, truth) > 0.9
             assert fitted.reliable
@@ -240,8 +266,17 @@ def test_clouds_with_few_different_rows(made):
         ("sample", 10),
         ("seed", -1),
         ("n_clusters", 1),
+        ("width", 0),
+        ("steps", 0),
+        ("batch", 1),
+        ("learning_rate", 0.0),
+        ("judge_rate", float("nan")),
+        ("device", "nowhere"),
     ],
 )
-def test_bad_parameters(made, name, value):
-    with pytest.raises(ParameterError, match=name):
-        made.set_params(**{name: value}).fit(*planted(60)[:2])
+def test_bad_parameters(name, value):
+    having = [(one, params) for one, params in ROWS if name in make(one).get_params()]
+    assert having
+    for one, params in having:
+        with pytest.raises(ParameterError, match=name):
+            make(one, **{**params, name: value}).fit(*planted(60)[:2])

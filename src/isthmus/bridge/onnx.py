@@ -34,6 +34,7 @@ from isthmus.maps import (
     SmallMLP,
     Step,
     UnpairedIterative,
+    Vec2Vec,
     Whiten,
 )
 from isthmus.maps.training import Network
@@ -258,6 +259,15 @@ def _learned(graph: _Graph, fitted: MLP | DriftAdapter, rows: str) -> str:
     return graph.normalise(out) if int(fitted.unit_) else out
 
 
+def _translated(graph: _Graph, fitted: Vec2Vec, rows: str) -> str:
+    into, shared, out = fitted.networks
+    unit = graph.normalise(graph.add("Sub", rows, graph.constant(fitted.mean_source_)))
+    middle = _network(graph, into, unit)
+    made = _network(graph, out, graph.add("Add", middle, _network(graph, shared, middle)))
+    scaled = graph.add("Mul", graph.normalise(made), graph.constant(float(fitted.scale_)))
+    return graph.add("Add", scaled, graph.constant(fitted.mean_target_))
+
+
 def _network(graph: _Graph, network: Network, rows: str) -> str:
     activate = ACTIVATIONS[network.activation]
     inner = rows
@@ -295,5 +305,6 @@ RULES: Mapping[type[Map], Rule] = {
     SmallMLP: _small,
     MLP: _learned,
     DriftAdapter: _learned,
+    Vec2Vec: _translated,
 }
 """How each map is written; a subclass is written as its parent."""

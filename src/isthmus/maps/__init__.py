@@ -27,6 +27,7 @@ from isthmus.maps.sotalign import SOTAlign
 from isthmus.maps.steps import PCA, STEPS, Centre, Normalise, Step, Whiten
 from isthmus.maps.sue import SUE
 from isthmus.maps.unpaired_iterative import UnpairedIterative
+from isthmus.maps.vec2vec import Vec2Vec
 
 __all__ = [
     "ASIF",
@@ -60,6 +61,7 @@ __all__ = [
     "SmallMLP",
     "Step",
     "UnpairedIterative",
+    "Vec2Vec",
     "Whiten",
     "make",
     "names",

@@ -17,7 +17,7 @@ from isthmus._types import FloatArray, IntArray
 from isthmus.maps._starts import Anchors
 from isthmus.neighbors import MutualPairs, local_scaling, mutual_by_csls
 
-__all__ = ["average", "grow", "nearest_by_csls", "settle", "turn"]
+__all__ = ["NEIGHBORHOOD", "average", "grow", "nearest_by_csls", "settle", "turn"]
 
 FIRST_RANK, RANK_GROWTH = 12, 1.3
 FIRST_POWER, POWER_DECAY = 0.5, 0.8

@@ -18,7 +18,7 @@ from isthmus._linalg import cross_product, eigen_directions, normalise
 from isthmus._types import FloatArray, IntArray
 from isthmus.evaluate.k_means import cluster_from
 
-__all__ = ["STARTS", "Anchors", "clusters", "improve_by_swaps"]
+__all__ = ["STARTS", "Anchors", "clusters", "improve_by_swaps", "random_match"]
 
 SAME = 1e-10
 """A swap that gains less is rounding."""
@@ -67,6 +67,18 @@ def clusters(
     order, objective = max(tries, key=lambda found: found[1])
     weight = np.sqrt(left_sizes * right_sizes[order])
     return Anchors(left, right[order], weight, objective)
+
+
+def random_match(
+    source: FloatArray, target: FloatArray, *, count: int, rng: np.random.Generator
+) -> Anchors:
+    """Match centroids in an order of chance: what a good match is to be better than."""
+    count = max(2, min(count, min(len(source), len(target)) // KMEANS_ROWS))
+    (left, left_sizes), (right, right_sizes) = (
+        _centroids(side, count, rng) for side in (source, target)
+    )
+    order = rng.permutation(count)
+    return Anchors(left, right[order], np.sqrt(left_sizes * right_sizes[order]))
 
 
 def spectral(

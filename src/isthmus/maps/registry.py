@@ -29,6 +29,7 @@ from isthmus.maps.ridge import Ridge
 from isthmus.maps.sotalign import SOTAlign
 from isthmus.maps.sue import SUE
 from isthmus.maps.unpaired_iterative import UnpairedIterative
+from isthmus.maps.vec2vec import Vec2Vec
 
 __all__ = ["MAPS", "make", "names"]
 
@@ -53,6 +54,7 @@ MAPS: Mapping[str, type[Map]] = {
         MLP,
         EmbeddingConverter,
         SUE,
+        Vec2Vec,
         AnchorCCA,
         Contrastive,
         SOTAlign,
