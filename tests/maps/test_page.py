@@ -25,6 +25,20 @@ def test_no_section_of_a_map_that_is_not_there():
     assert set(re.findall(r"^### `(\w+)`$", PAGE, re.MULTILINE)) == set(MAPS)
 
 
+def test_rows_stand_in_the_order_of_freedom():
+    assert re.findall(r"^\| `(\w+)` \| `\w+` \| \w+ \| \d+ \|", PAGE, re.MULTILINE) == list(MAPS)
+
+
+def test_it_says_who_looks_at_rows_without_a_pair():
+    (told,) = re.findall(r"^Rows without a pair, .*?take none\.$", PAGE, re.DOTALL | re.MULTILINE)
+    seen, unpaired = told.split("All other maps")
+    looking = {name for name, made in MAPS.items() if made.paired and made.sees_unpaired}
+    assert set(re.findall(r"`(\w+)`", seen)) - {"unpaired_source", "unpaired_target"} == looking
+    assert set(re.findall(r"`(\w+)`", unpaired)) == {
+        name for name, made in MAPS.items() if not made.paired
+    }
+
+
 @pytest.mark.parametrize("name", STEPS)
 def test_every_step_has_a_row(name):
     assert f"\n| `{name}` |" in PAGE
