@@ -15,6 +15,8 @@ from isthmus.errors import (
     UnknownNameError,
 )
 from isthmus.maps import CCA, AnchorCCA, AnchorDOT, Contrastive
+from isthmus.maps._fitting import check_fit
+from isthmus.maps._sides import centre_sides
 
 QUICK = {"gamma": 1.0, "eta": 0.05}
 QUICK_ENCODERS = {"epochs": 40, "warm_up": 5, "learning_rate": 1e-2}
@@ -353,6 +355,27 @@ def test_more_chunks_than_one_see_every_row():
     fitted = dot(chunk=30).fit(*case["anchors"], **case["pools"])
 
     assert recall(fitted, *case["test"]) > 0.5
+
+
+@pytest.mark.parametrize("sizes", [(100, 100), (100, 40), (31, 95), (20, 20)])
+def test_an_epoch_has_each_row_of_the_larger_pool_once_and_the_anchors_once(sizes):
+    case = planted()
+    source, target = (rows[:n] for rows, n in zip(case["pools"].values(), sizes, strict=True))
+    sides = centre_sides(check_fit(*case["anchors"], None), source, target)
+
+    epochs = [dot(chunk=30)._batches(sides, None, epoch) for epoch in (0, 1)]
+
+    for batches in epochs:
+        for side, size in zip(("source", "target"), sizes, strict=True):
+            picked = [getattr(batch, side) for batch in batches]
+            anchors = [rows for rows in picked if rows.min() < 60]
+            assert [rows.tolist() for rows in anchors] == [list(range(60))]
+            chunks = [rows - 60 for rows in picked if rows.min() >= 60]
+            assert all(len(np.unique(rows)) == len(rows) <= 30 for rows in chunks)
+            rows = sorted(np.concatenate(chunks).tolist())
+            assert set(rows) <= set(range(size))
+            assert rows == list(range(size)) or size < max(sizes)
+    assert not np.array_equal(*(np.concatenate([b.source for b in each]) for each in epochs))
 
 
 def test_a_short_side_is_drawn_anew_for_each_chunk():

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from isthmus._types import FloatArray
 from isthmus._validate import check_positive
 from isthmus.errors import ParameterError
+from isthmus.maps._anchored import Anchored
 from isthmus.maps._profile_search import ETAS, GAMMAS, ProfileSearch, search_profile
 from isthmus.maps._sides import Sides
-from isthmus.maps.base import LandsIn, Map
 from isthmus.transport import Coupling, SimilarityCost, anchor_cost, sinkhorn
 
 __all__ = ["PLAN_STATE", "Planned"]
@@ -30,15 +30,11 @@ PLAN_STATE: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class Planned(Map):
+class Planned(Anchored):
     """A map that couples unpaired rows of both sides by their similarities to anchor pairs.
 
     A subclass has the parameters ``gamma``, ``eta`` and ``seed``, and `PLAN_STATE` in its state.
     """
-
-    lands_in: ClassVar[LandsIn] = "comparison"
-    centred: ClassVar[bool] = False
-    sees_unpaired: ClassVar[bool] = True
 
     gamma: float | Literal["auto"]
     eta: float | Literal["auto"]

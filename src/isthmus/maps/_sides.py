@@ -100,7 +100,8 @@ def centre_sides(
         pool = rows[:0]
         if unpaired is not None:
             pool = as_matrix(unpaired, name=name, dim=rows.shape[1])
-            check_scale(pool.astype(np.float32, copy=False), name=name)
+            if len(pool) >= FEWEST_IN_POOL:  # fewer are refused for that
+                check_scale(pool.astype(np.float32, copy=False), name=name)
         total = len(rows) + len(pool)
         mean = mean_rows(rows) * (len(rows) / total)
         if len(pool):

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from isthmus._linalg import in_row_blocks
 from isthmus._types import FloatArray
 from isthmus._validate import check_whole
-from isthmus.maps._sides import FEWEST_ANCHORS, Sides, centre
-from isthmus.maps.base import LandsIn, Map
+from isthmus.maps._anchored import Anchored
+from isthmus.maps._sides import Sides, centre
 from isthmus.maps.training.encoder import Encoder
 from isthmus.maps.training.two_sided import TrainedPair, TwoSided
 
@@ -22,17 +22,10 @@ MOST = 10**6
 """Columns: whoever gives more has made a slip."""
 
 
-class TwoEncoders(Map):
-    """A map of two encoders, LayerNorm and a linear layer each, into one space of unit rows.
+class TwoEncoders(Anchored):
+    """A map of two encoders, LayerNorm and a linear layer each, into one space of unit rows."""
 
-    Rows are centred by the mean of all rows that the fit saw of their side, and brought to length
-    one, before their encoder: so they are not centred before the map.
-    """
-
-    lands_in: ClassVar[LandsIn] = "comparison"
     freedom: ClassVar[int] = 80
-    centred: ClassVar[bool] = False
-    sees_unpaired: ClassVar[bool] = True
     unrecorded: ClassVar[frozenset[str]] = frozenset({"device"})
     state_shapes: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "source_weight": ("source", "width"),
@@ -59,16 +52,6 @@ class TwoEncoders(Map):
     width: int
     seed: int
     device: str
-
-    @property
-    def costly(self) -> bool:
-        """Training takes long."""
-        return True
-
-    @property
-    def fewest_pairs(self) -> int:
-        """Anchor pairs that a profile or a loss of all against all needs."""
-        return FEWEST_ANCHORS
 
     def transform(self, X: npt.ArrayLike) -> FloatArray:
         """Encode source rows: (n, width), float32, of length one."""

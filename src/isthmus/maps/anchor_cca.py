@@ -30,7 +30,7 @@ from isthmus._validate import check_positive, check_whole
 from isthmus.maps._anchor_plan import PLAN_STATE, Planned
 from isthmus.maps._fitting import check_fit
 from isthmus.maps._plan_directions import PLAN_PAIRS, RIDGE, plan_directions
-from isthmus.maps._sides import FEWEST_ANCHORS, Centring, centre, centre_sides, check_pools
+from isthmus.maps._sides import Centring, centre, centre_sides, check_pools
 
 __all__ = ["AnchorCCA"]
 
@@ -111,11 +111,6 @@ class AnchorCCA(Planned):
         self.seed = seed
 
     @property
-    def costly(self) -> bool:
-        """The search for gamma and eta takes long."""
-        return True
-
-    @property
     def about(self) -> str:
         """What was coupled, in one sentence."""
         self._check_fitted()
@@ -123,11 +118,6 @@ class AnchorCCA(Planned):
             f"gamma {float(self.gamma_):g}, eta {float(self.eta_):g}, plan after "
             f"{len(self.coupling_errors_)} iterations, {len(self.correlations_)} directions"
         )
-
-    @property
-    def fewest_pairs(self) -> int:
-        """Anchor pairs that a profile needs."""
-        return FEWEST_ANCHORS
 
     def fit(
         self,

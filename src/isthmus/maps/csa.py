@@ -177,7 +177,7 @@ class CSA(Map):
         return in_row_blocks(weigh, rows)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Canonical:
     """Means (dim,) and canonical directions (dim, k) of both sides, and correlations (k,)."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isthmus._matched import MatchedRows
-from isthmus.transport.alignment import Alignment
+from isthmus.transport.alignment import Alignment, Frame
 from isthmus.transport.bridge_cost import bridge_cost
 from isthmus.transport.cost import (
     AnchorProfile,
@@ -26,6 +26,7 @@ __all__ = [
     "AnchorProfile",
     "Cost",
     "Coupling",
+    "Frame",
     "GromovCoupling",
     "MatchedRows",
     "Matching",

@@ -61,7 +61,7 @@ def as_neighbors(targets: FloatArray, metric: Metric) -> tuple[FloatArray, Float
     return rows, (-squares / 2).astype(np.float32)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Preservation:
     """Neighbour overlap at 10 of mapped and native held-out rows, among some targets.
 
