@@ -89,9 +89,10 @@ def sweep(key: str) -> Callable[[Cells], list[str]]:
                         else ""
                         for value in values
                     ),
+                    str(len({cell["seed"] for cell in mine})),
                 ]
             )
-        return markdown([f"R@1 / R@10, {key}", *(f"{value:,g}" for value in values)], body)
+        return markdown([f"R@1 / R@10, {key}", *(f"{value:,g}" for value in values), "seeds"], body)
 
     return table
 
@@ -273,7 +274,7 @@ TABLES: Mapping[str, tuple[str, Callable[[Cells], list[str]]]] = {
         same_modality,
     ),
 }
-DRAWN = ("anchors", "fgw")
+DRAWN = ("anchors", "hubness", "fgw", "participation")
 """Studies whose pictures lie beside the page."""
 
 
