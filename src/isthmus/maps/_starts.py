@@ -9,8 +9,9 @@ takes one Gaussian to another is known but for a rotation among equal variances 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -18,13 +19,16 @@ from isthmus._linalg import cross_product, eigen_directions, normalise
 from isthmus._types import FloatArray, IntArray
 from isthmus.evaluate.k_means import cluster_from
 
-__all__ = ["STARTS", "Anchors", "clusters", "improve_by_swaps", "random_match"]
+__all__ = ["Anchors", "clusters", "gaussian", "improve_by_swaps", "random_match", "spectral"]
 
 SAME = 1e-10
 """A swap that gains less is rounding."""
 
 KMEANS_ROWS = 10
 """Rows per cluster at least."""
+
+SPECTRAL_WIDTH = 8
+"""Eigenvectors whose signs are drawn; their eigenvalues fall fast."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +54,39 @@ class Anchors:
         return cross_product(self.source, self.target, weight=self.weight)
 
 
+@dataclass(frozen=True, eq=False)
+class _Centroids:
+    """Centroids (k, dim) of both sides, and how many rows each has (k,)."""
+
+    source: FloatArray
+    target: FloatArray
+    sizes: tuple[FloatArray, FloatArray]
+
+    @classmethod
+    def of(
+        cls, source: FloatArray, target: FloatArray, *, count: int, rng: np.random.Generator
+    ) -> Self:
+        count = max(2, min(count, min(len(source), len(target)) // KMEANS_ROWS))
+        (left, left_sizes), (right, right_sizes) = (
+            _centroids(side, count, rng) for side in (source, target)
+        )
+        return cls(left, right, (left_sizes, right_sizes))
+
+    def matched(self, order: IntArray, objective: float = 0.0) -> Anchors:
+        """Return anchors, each target centroid where ``order`` has it."""
+        weight = np.sqrt(self.sizes[0] * self.sizes[1][order])
+        return Anchors(self.source, self.target[order], weight, objective)
+
+    def best(self, orders: Iterable[IntArray], grams: Sequence[FloatArray]) -> Anchors:
+        """Improve orders by swaps, and return the anchors of the best."""
+        tries = [improve_by_swaps(grams[0], grams[1], order) for order in orders]
+        return self.matched(*max(tries, key=lambda found: found[1]))
+
+    def grams(self) -> list[FloatArray]:
+        """Return the similarities within both sides."""
+        return [_centred_gram(side) for side in (self.source, self.target)]
+
+
 def clusters(
     source: FloatArray,
     target: FloatArray,
@@ -59,26 +96,17 @@ def clusters(
     rng: np.random.Generator,
 ) -> Anchors:
     """Match centroids by swaps from random assignments, and keep the best of ``restarts``."""
-    count = max(2, min(count, min(len(source), len(target)) // KMEANS_ROWS))
-    sides = [_centroids(side, count, rng) for side in (source, target)]
-    (left, left_sizes), (right, right_sizes) = sides
-    first, second = _centred_gram(left), _centred_gram(right)
-    tries = [improve_by_swaps(first, second, rng.permutation(len(first))) for _ in range(restarts)]
-    order, objective = max(tries, key=lambda found: found[1])
-    weight = np.sqrt(left_sizes * right_sizes[order])
-    return Anchors(left, right[order], weight, objective)
+    found = _Centroids.of(source, target, count=count, rng=rng)
+    orders = (rng.permutation(len(found.source)) for _ in range(restarts))
+    return found.best(orders, found.grams())
 
 
 def random_match(
     source: FloatArray, target: FloatArray, *, count: int, rng: np.random.Generator
 ) -> Anchors:
     """Match centroids in an order of chance: what a good match is to be better than."""
-    count = max(2, min(count, min(len(source), len(target)) // KMEANS_ROWS))
-    (left, left_sizes), (right, right_sizes) = (
-        _centroids(side, count, rng) for side in (source, target)
-    )
-    order = rng.permutation(count)
-    return Anchors(left, right[order], np.sqrt(left_sizes * right_sizes[order]))
+    found = _Centroids.of(source, target, count=count, rng=rng)
+    return found.matched(rng.permutation(len(found.source)))
 
 
 def spectral(
@@ -96,18 +124,12 @@ def spectral(
     """
     from scipy.optimize import linear_sum_assignment
 
-    count = max(2, min(count, min(len(source), len(target)) // KMEANS_ROWS))
-    sides = [_centroids(side, count, rng) for side in (source, target)]
-    (left, left_sizes), (right, right_sizes) = sides
-    first, second = _centred_gram(left), _centred_gram(right)
-    bases = [_scaled_eigenvectors(gram) for gram in (first, second)]
-    tries = []
-    for _ in range(restarts):
-        signs = rng.choice([-1.0, 1.0], bases[0].shape[1])
-        order = linear_sum_assignment(-(bases[0] * signs) @ bases[1].T)[1]
-        tries.append(improve_by_swaps(first, second, order))
-    order, objective = max(tries, key=lambda found: found[1])
-    return Anchors(left, right[order], np.sqrt(left_sizes * right_sizes[order]), objective)
+    found = _Centroids.of(source, target, count=count, rng=rng)
+    grams = found.grams()
+    first, second = (_scaled_eigenvectors(gram) for gram in grams)
+    signs = (rng.choice([-1.0, 1.0], first.shape[1]) for _ in range(restarts))
+    orders = (linear_sum_assignment(-(first * each) @ second.T)[1] for each in signs)
+    return found.best(orders, grams)
 
 
 def _scaled_eigenvectors(gram: FloatArray) -> FloatArray:
@@ -118,20 +140,8 @@ def _scaled_eigenvectors(gram: FloatArray) -> FloatArray:
     return scaled
 
 
-SPECTRAL_WIDTH = 8
-"""Eigenvectors whose signs are drawn; their eigenvalues fall fast."""
-
-
-def gaussian(
-    source: FloatArray,
-    target: FloatArray,
-    *,
-    count: int,
-    restarts: int,
-    rng: np.random.Generator,
-) -> Anchors:
+def gaussian(source: FloatArray, target: FloatArray) -> Anchors:
     """Match principal axes by the order of their variance, and signs by the third moment."""
-    del count, restarts, rng
     axes = []
     for side in (source, target):
         values, directions = eigen_directions(cross_product(side) / len(side))
@@ -142,10 +152,6 @@ def gaussian(
     (left_values, left), (right_values, right) = axes
     weight = np.sqrt(left_values[:width] * right_values[:width])
     return Anchors(left[:, :width].T.copy(), right[:, :width].T.copy(), weight)
-
-
-Start = Callable[..., Anchors]
-STARTS: Mapping[str, Start] = {"clusters": clusters, "spectral": spectral, "gaussian": gaussian}
 
 
 def improve_by_swaps(

@@ -27,7 +27,7 @@ from isthmus.maps._starts import Anchors, random_match
 from isthmus.maps.base import Map
 from isthmus.neighbors import mutual_by_csls
 
-__all__ = ["MOST", "RELIABLE", "CloudMap", "Unpaired", "agreement", "compared"]
+__all__ = ["MOST", "RELIABLE", "CloudMap", "UnpairedMap", "agreement", "compared"]
 
 RELIABLE = 0.3
 """Confidence under which a map is worthless; see `CloudMap.reliable`."""
@@ -62,7 +62,6 @@ class CloudMap(Map):
     """
 
     paired: ClassVar[bool] = False
-    sees_collection: ClassVar[bool] = True
 
     attempts: int
     sample: int
@@ -123,7 +122,7 @@ class CloudMap(Map):
         check_whole(self.seed, name="seed", minimum=0)
 
 
-class Unpaired(CloudMap):
+class UnpairedMap(CloudMap):
     """A rotation between two clouds.
 
     A subclass has also the parameters ``rounds`` and ``tolerance``.

@@ -24,7 +24,7 @@ from isthmus._types import FloatArray
 from isthmus._validate import check_whole
 from isthmus.maps._refinement import average, grow
 from isthmus.maps._starts import Anchors, clusters
-from isthmus.maps._unpaired import Unpaired
+from isthmus.maps._unpaired import UnpairedMap
 
 __all__ = ["MiniVec2Vec"]
 
@@ -37,7 +37,7 @@ ATTEMPT_ROUNDS = 8
 """Rounds of averages in one attempt."""
 
 
-class MiniVec2Vec(Unpaired):
+class MiniVec2Vec(UnpairedMap):
     """A rotation between two clouds, by matched clusters and averages of neighbours.
 
     Parameters

@@ -21,8 +21,8 @@ import numpy as np
 from isthmus._types import FloatArray
 from isthmus.errors import UnknownNameError
 from isthmus.maps._refinement import grow, settle
-from isthmus.maps._starts import STARTS, Anchors
-from isthmus.maps._unpaired import Unpaired
+from isthmus.maps._starts import Anchors, gaussian, spectral
+from isthmus.maps._unpaired import UnpairedMap
 
 __all__ = ["UnpairedIterative"]
 
@@ -35,7 +35,7 @@ SPECTRAL_TRIES = 100
 """Turns of the eigenvectors that are improved, per clustering."""
 
 
-class UnpairedIterative(Unpaired):
+class UnpairedIterative(UnpairedMap):
     """A rotation between two clouds, by mutual neighbours and Procrustes in turn.
 
     Parameters
@@ -102,10 +102,11 @@ class UnpairedIterative(Unpaired):
         self.seed = seed
 
     def _start(self, source: FloatArray, target: FloatArray, rng: np.random.Generator) -> Anchors:
-        begin = STARTS[self.start]
+        if self.start == "gaussian":
+            return gaussian(source, target)
         tries = (
-            begin(source, target, count=self.n_clusters, restarts=SPECTRAL_TRIES, rng=rng)
-            for _ in range(1 if self.start == "gaussian" else TRIES)
+            spectral(source, target, count=self.n_clusters, restarts=SPECTRAL_TRIES, rng=rng)
+            for _ in range(TRIES)
         )
         return max(tries, key=lambda found: found.objective)
 
