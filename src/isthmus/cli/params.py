@@ -19,7 +19,9 @@ def as_pairs(path: Path | None) -> Path | str | None:
     >>> as_pairs(Path("none")), as_pairs(None)
     ('none', None)
     """
-    return "none" if path == Path("none") else path
+    from isthmus.workflows._opening import NONE_GIVEN
+
+    return NONE_GIVEN if path == Path(NONE_GIVEN) else path
 
 
 def as_params(texts: list[str]) -> dict[str, Any]:

@@ -56,7 +56,8 @@ class MiniVec2Vec(UnpairedMap):
     tolerance : float, default 1e-3
         Mean change of rows, as one minus the cosine, that stops them.
     sample : int, default 10,000
-        Rows of each cloud that are looked at, at most (the paper's subsample).
+        Rows of each cloud that are looked at, at most (the paper's subsample); rounds of averages
+        take the first 5,000 of them.
     seed : int, default 0
 
     Attributes

@@ -8,7 +8,10 @@ from isthmus.errors import InputError
 from isthmus.spaces import Qrels, VectorSet
 from isthmus.spaces.io import format_of
 
-__all__ = ["open_qrels", "open_vectors"]
+__all__ = ["NONE_GIVEN", "open_qrels", "open_vectors"]
+
+NONE_GIVEN = "none"
+"""In the place of a file of pairs or of seeds: there are none, and equal ids are chance."""
 
 
 def open_vectors(vectors: VectorSet | Path | str) -> VectorSet:

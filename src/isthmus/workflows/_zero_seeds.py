@@ -13,10 +13,8 @@ from isthmus.errors import TooFewPairsError
 from isthmus.link import Links, LinkVerdict
 from isthmus.spaces import VectorSet
 
-__all__ = ["NO_SEEDS", "ZeroSeeds", "find_seeds"]
+__all__ = ["ZeroSeeds", "find_seeds"]
 
-NO_SEEDS = "none"
-"""In the place of seeds."""
 N_SEEDS = 100
 """The surest pseudo-pairs. On the documents of Climate-FEVER in two models 99 to 100 of 100 were
 right, with all objects in both sets and with half of them (seed 100)."""

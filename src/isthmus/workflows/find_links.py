@@ -17,8 +17,8 @@ from isthmus.spaces import Pairs, VectorSet
 from isthmus.workflows._found_links import FoundLinks
 from isthmus.workflows._link_checkpoint import identify, read_checkpoint, write_checkpoint
 from isthmus.workflows._link_seeds import SeedVectors, make_problem
-from isthmus.workflows._opening import open_vectors
-from isthmus.workflows._zero_seeds import NO_SEEDS, ZeroSeeds, find_seeds
+from isthmus.workflows._opening import NONE_GIVEN, open_vectors
+from isthmus.workflows._zero_seeds import ZeroSeeds, find_seeds
 
 __all__ = ["UNKNOWN", "FoundLinks", "check_choice", "find_links"]
 
@@ -147,7 +147,7 @@ def _zero_seeds(
     seed: int,
 ) -> ZeroSeeds | None:
     """Find seeds where the word for none stands in their place."""
-    if not isinstance(seeds, str) or seeds != NO_SEEDS:
+    if not isinstance(seeds, str) or seeds != NONE_GIVEN:
         return None
     if seed_vectors is not None:
         raise ParameterError(

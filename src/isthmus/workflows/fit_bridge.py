@@ -15,12 +15,10 @@ from isthmus.bridge.rule import Purpose
 from isthmus.bridge.selection import looks_at_unpaired
 from isthmus.spaces import Pairs, VectorSet
 from isthmus.spaces.free_rows import free_rows
-from isthmus.workflows._opening import open_vectors
+from isthmus.workflows._opening import NONE_GIVEN, open_vectors
 
-__all__ = ["NO_PAIRS", "fit_bridge"]
+__all__ = ["fit_bridge"]
 
-NO_PAIRS = "none"
-"""In the place of pairs: equal ids are chance, and no pairs are there."""
 Side = Literal["source", "target"]
 FEWEST_UNPAIRED = 2
 """Fewer rows that happen to be without a pair are nothing to learn from, and no error either."""
@@ -114,7 +112,7 @@ def _find_pairs(
     """Return the pairs: those given, or equal ids; None for a map that needs none, without any."""
     if isinstance(pairs, Pairs):
         return pairs
-    if pairs == NO_PAIRS:
+    if pairs == NONE_GIVEN:
         return None
     if pairs is not None:
         return Pairs.from_file(pairs, source, target)
