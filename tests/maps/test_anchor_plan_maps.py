@@ -404,3 +404,13 @@ def test_the_plan_counts_as_so_many_pairs():
         directions(plan_pairs=1e-6, eta=0.05), directions(plan_pairs=1e-6, eta=0.5), atol=1e-4
     )
     assert np.abs(directions(eta=0.05) - directions(eta=0.5)).max() > 0.01
+
+
+def test_by_default_the_plan_counts_as_many_pairs_as_the_smaller_pool():
+    case = planted()
+    pools = {**case["pools"], "unpaired_source": case["pools"]["unpaired_source"][:35]}
+
+    usual = cca().fit(*case["anchors"], **pools)
+    said = cca(plan_pairs=35).fit(*case["anchors"], **pools)
+
+    np.testing.assert_array_equal(usual.source_directions_, said.source_directions_)

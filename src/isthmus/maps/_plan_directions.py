@@ -21,7 +21,7 @@ LEAST_CORRELATION = 1e-4
 
 
 def plan_directions(
-    sides: Sides, plan: Coupling, *, ridge: float = RIDGE, plan_pairs: float = PLAN_PAIRS
+    sides: Sides, plan: Coupling, *, ridge: float = RIDGE, plan_pairs: float | None = None
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the scaled directions of both sides, and the correlations between them.
 
@@ -32,8 +32,8 @@ def plan_directions(
         Of its pools.
     ridge : float
         Added to each covariance, as a share of its mean variance.
-    plan_pairs : float
-        As how many pairs the plan counts.
+    plan_pairs : float, optional
+        As how many pairs the plan counts: by default the rows of the smaller pool, at most 2,000.
 
     Returns
     -------
@@ -42,6 +42,8 @@ def plan_directions(
         The largest first.
     target : FloatArray of shape (dim_target, n_components), float64
     """
+    if plan_pairs is None:
+        plan_pairs = min(PLAN_PAIRS, *(len(pool) for pool in sides.pools))
     whiteners = [_whitener(rows, ridge) for rows in sides.stacked]
     cross = whiteners[0] @ _cross_covariance(sides, plan, plan_pairs) @ whiteners[1]
     left, correlations, right = np.linalg.svd(cross, full_matrices=False)
