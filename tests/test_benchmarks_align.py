@@ -245,7 +245,7 @@ def test_the_page_says_what_was_measured():
     page = (root / "docs" / "align.md").read_text(encoding="utf-8")
     for written, method in {
         "anchordot": "anchordot", "anchor_cca": "anchor_cca", "sotalign": "sotalign",
-        "anchordot`, from drawn weights, as published": "anchordot, random start",
+        "anchordot`, from drawn weights": "anchordot, random start",
         "cca`, tuned": "cca, tuned", "ridge`, tuned": "ridge, tuned", "ridge": "ridge",
         "contrastive": "contrastive", "cca": "cca", "asif": "asif", "sue": "sue",
     }.items():  # fmt: skip
