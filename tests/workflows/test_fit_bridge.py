@@ -78,7 +78,9 @@ def of_rows(sets, n: int) -> Pairs:
 
 @pytest.mark.usefixtures("looking")
 def test_rows_without_a_pair_are_those_of_the_two_sets(sets):
-    bridge = fit_bridge(sets[0], sets[1].select(np.arange(10, 120)), of_rows(sets, 50), method="ridge")
+    bridge = fit_bridge(
+        sets[0], sets[1].select(np.arange(10, 120)), of_rows(sets, 50), method="ridge"
+    )
     assert counts(bridge) == (70, 60)
     assert counts(fit_bridge(*sets, of_rows(sets, 50), method="procrustes")) == (0, 0)
 
