@@ -27,7 +27,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Any
 
-from align_cells import TASK, known, library_commit, parser_of
+from align_cells import TASK, code_commit, known, parser_of
 from align_studies import STUDIES
 from link_measure import Kept
 
@@ -73,7 +73,7 @@ def run_method(args: argparse.Namespace, study: str, method: str, seed: int) -> 
         except MissingExtraError as error:
             print(f"{study}: {method} is left out: {error}")
             return
-        kept.add({**key, "seed": seed, **found, "commit": library_commit()})
+        kept.add({**key, "seed": seed, **found, "commit": code_commit()})
         print(study, method, seed, key, short(found), flush=True)
 
 

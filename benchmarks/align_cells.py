@@ -247,7 +247,7 @@ def ranked(rows: np.ndarray) -> list[float]:
 
 
 @lru_cache(maxsize=1)
-def library_commit() -> str:
+def code_commit() -> str:
     """Return the commit of the library that runs, or nothing outside a repository."""
     folder = Path(isthmus.__file__).parent
     asked = ["git", "-C", str(folder), "rev-parse", "--short", "HEAD"]

@@ -102,7 +102,7 @@ def test_maps_are_compared_on_one_split_and_no_cell_runs_twice(
     (ridge,) = kept(tmp_path, "retrieval.ridge")
     assert ridge["there"][2] > 0.5
     assert ridge["there"] == sorted(ridge["there"])
-    assert ridge["commit"] == importlib.import_module("align_cells").library_commit()
+    assert ridge["commit"] == importlib.import_module("align_cells").code_commit()
     (cca,) = kept(tmp_path, "retrieval.anchor_cca")
     (profile,) = kept(tmp_path, "profile.retrieval")
     assert (cca["gamma"], cca["eta"]) == (profile["gamma"], profile["eta"])
