@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 __all__ = [
+    "AccessDeniedError",
     "ArtifactError",
     "ConfigError",
     "ConflictingSeedsError",
@@ -41,6 +42,7 @@ __all__ = [
     "StoreBusyError",
     "StoreError",
     "StoreFullError",
+    "StoreUnreachableError",
     "StoreVersionError",
     "TamperedArtifactError",
     "TooFewPairsError",
@@ -356,3 +358,15 @@ class StoreVersionError(StoreError):
     """A store in a format of a later Isthmus."""
 
     exit_code = 67
+
+
+class StoreUnreachableError(StoreError, ConnectionError):
+    """A database that does not answer: not started, gone, or too slow."""
+
+    exit_code = 68
+
+
+class AccessDeniedError(StoreError, PermissionError):
+    """A database that does not accept who asks."""
+
+    exit_code = 69

@@ -71,10 +71,10 @@ class Poor(MemoryStore):
     capabilities = MemoryStore.capabilities.__class__(
         **{
             **vars(MemoryStore.capabilities),
-            "metrics": ("cosine",),
+            "native_scores": {"cosine": "cosine"},
             "filters": False,
             "scan": True,
-            "notes": False,
+            "notes": None,
         }
     )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from isthmus.errors import CorruptFileError
-from isthmus.stores import schemes
+from isthmus.stores import schemes, store_class
 from isthmus.stores.support import support_table, write_table
 
 PAGE = Path(__file__).parents[2] / "docs" / "stores.md"
@@ -23,11 +23,16 @@ def test_the_table_is_fresh(tmp_path):
     )
 
 
-def test_every_store_has_a_section():
-    text = PAGE.read_text(encoding="utf-8")
+def test_every_store_has_a_page():
     for scheme in schemes():
-        assert f"\n## {scheme}\n" in text
-    assert len(support_table().splitlines()) == 14
+        page = PAGE.parent / "stores" / f"{store_class(scheme).__module__.split('.')[-1]}.md"
+        assert f"`{scheme}://" in page.read_text(encoding="utf-8")
+    assert len(support_table().splitlines()) == 24
+
+
+@pytest.mark.parametrize("page", sorted((PAGE.parent / "stores").glob("*.md")), ids=str)
+def test_the_examples_of_a_page_run(page):
+    assert doctest.testfile(str(page), module_relative=False).failed == 0
 
 
 def test_the_example_runs():

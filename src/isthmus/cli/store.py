@@ -112,9 +112,13 @@ def store_info(url: Url, *, as_json: Json = False, quiet: Quiet = False, seed: S
                 *([("bridged from", space.bridged_from)] if space.bridged_from else []),
                 ("metrics", ", ".join(able["metrics"])),
                 ("exact search", "yes" if able["exact_search"] else "no"),
-                ("reads back exactly", "yes" if able["exact_read_back"] else "no"),
+                ("reads back", _read_back(float(able["read_back_error"]))),
                 ("concurrency", str(able["concurrency"])),
             ]
         )
     )
     output.done(told)
+
+
+def _read_back(error: float) -> str:
+    return f"to {error:.0e} of a row's largest number" if error else "bit for bit"

@@ -7,25 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from isthmus._types import FloatArray, IntArray, Metric
+from isthmus._types import FloatArray, IntArray
 from isthmus.stores.base import Found
 
-__all__ = ["answers", "best", "no_rows", "to_distance"]
-
-
-def to_distance(scores: FloatArray, metric: Metric) -> FloatArray:
-    """Turn canonical similarities into what most databases give.
-
-    That is 1 - cosine, the distance for l2, and the inner product for dot.
-
-    Examples
-    --------
-    >>> to_distance(np.float32([0.75]), "cosine").tolist()
-    [0.25]
-    """
-    if metric == "cosine":
-        return np.float32(1) - scores
-    return scores if metric == "dot" else -scores
+__all__ = ["answers", "best", "no_rows"]
 
 
 def best(rows: IntArray, scores: FloatArray, k: int) -> tuple[IntArray, FloatArray]:

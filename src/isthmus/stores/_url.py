@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,10 +10,10 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
-from isthmus.errors import InputError, UnknownNameError
+from isthmus.errors import ConfigError, InputError, ParameterError, UnknownNameError
 from isthmus.stores._checks import check_collection
 
-__all__ = ["StoreUrl"]
+__all__ = ["StoreUrl", "as_seconds"]
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,12 @@ class StoreUrl:
         parts = _split(url) if isinstance(url, str) else None
         if parts is None or not parts.scheme or "://" not in url:
             raise _not_a_url(url, "no scheme", "write sqlite:///dir/file.db?collection=NAME")
+        if "@" in parts.netloc and ":" in parts.netloc.rpartition("@")[0]:
+            raise _not_a_url(
+                url,
+                "a password in it",
+                "put it into an environment variable and name that: &secret=NAME",
+            )
         if parts.fragment:
             raise _not_a_url(url, "a '#' in it", "write it as %23")
         try:
@@ -111,11 +118,83 @@ class StoreUrl:
             )
         return Path(self.path)
 
+    def address(self, port: int) -> tuple[str, int]:
+        """Return the host and the port of a server.
+
+        Parameters
+        ----------
+        port : int
+            Where the URL names none.
+
+        Raises
+        ------
+        InputError
+
+        Examples
+        --------
+        >>> StoreUrl.parse("redis://user@db.example?collection=docs").address(6379)
+        ('db.example', 6379)
+        """
+        try:
+            parts = urlsplit(f"//{self.place}")
+            found = parts.port or port
+        except ValueError as error:
+            raise _not_a_url(str(self), f"an address that is none ({error})", "fix it") from error
+        if not parts.hostname:
+            raise _not_a_url(str(self), "no host", f"write {self.scheme}://host:{port}/...")
+        return parts.hostname, found
+
+    @property
+    def user(self) -> str:
+        """The user before the ``@``; empty where there is none."""
+        return self.place.rpartition("@")[0]
+
+    def secret(self) -> str | None:
+        """Return the password or key from the environment, None where there is none.
+
+        It is read from the variable that ``&secret=NAME`` names, or else from
+        ``ISTHMUS_SCHEME_SECRET``, with the scheme of the URL in capitals. Never put it anywhere
+        but into the client.
+
+        Raises
+        ------
+        ConfigError
+            ``&secret=`` names a variable that is not set.
+        """
+        named = self.options.get("secret")
+        default = f"ISTHMUS_{re.sub('[^A-Z0-9]', '_', self.scheme.upper())}_SECRET"
+        value = os.environ.get(named or default)
+        if named and value is None:
+            raise ConfigError(
+                expected=f"a secret in the environment variable {named!r}",
+                got="no such variable",
+                do="set it, or leave &secret= out",
+            )
+        return value
+
     def __str__(self) -> str:
         """Write the URL."""
         query = urlencode({"collection": self.collection, **self.options}, quote_via=quote)
         path = "/" + quote(self.path) if self.path else ""
-        return f"{self.scheme}://{quote(self.place)}{path}?{query}"
+        return f"{self.scheme}://{quote(self.place, safe=':@[]')}{path}?{query}"
+
+
+def as_seconds(text: str) -> float:
+    """Return the ``&timeout=`` of a URL.
+
+    Raises
+    ------
+    ParameterError
+    """
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0.0 <= seconds <= 86_400.0:
+        raise ParameterError(
+            expected="timeout as seconds from 0 to 86400", got=repr(text), do="change the URL"
+        )
+    return seconds
 
 
 def _split(url: str) -> SplitResult:

@@ -13,8 +13,28 @@ import numpy as np
 from isthmus._types import FloatArray, IdArray, IntArray, Metric
 from isthmus.errors import UnsupportedOperationError
 from isthmus.spaces import Space, VectorSet
+from isthmus.stores._native import NativeScore
 
-__all__ = ["Batch", "Capabilities", "Found", "Gathered", "Store"]
+__all__ = ["Batch", "Capabilities", "Found", "Gathered", "NameRule", "Store", "Unchecked"]
+
+
+@dataclass(frozen=True)
+class NameRule:
+    """Which names a database allows.
+
+    Parameters
+    ----------
+    pattern : str
+        Regular expression that the whole name matches.
+    words : str
+        The same in words, for the documentation and the error.
+    """
+
+    pattern: str
+    words: str
+
+
+ANY_NAME = NameRule(r"(?s)[^\0]{1,255}", "1 to 255 characters of any kind")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,42 +43,84 @@ class Capabilities:
 
     Parameters
     ----------
-    metrics : tuple of Metric
-        Metrics it can search by.
-    higher_is_better : mapping of Metric to bool
-        Direction of the native score per metric.
+    native_scores : mapping of Metric to NativeScore
+        Metrics that it can search by, and how the database writes the score of each.
     stores_raw : bool
         Whether the vectors are kept as given (True) or normalised (False).
-    exact_read_back : bool
-        Whether ``fetch`` gives back float32 bit for bit.
+    storage : str, default "float32"
+        Number type of the stored vectors.
+    read_back_error : float, default 0.0
+        Largest error of a number that is read back, relative to the largest number of its row.
+        0.0: float32 comes back bit for bit.
     exact_search : bool
-        Whether ``search`` gives what the reference gives, ties included; otherwise it may miss
-        some of the best.
+        Whether ``search`` misses no row that is better than one it gives.
+    ties_by_insertion : bool, default True
+        Whether equal scores are ordered by insertion, as in the reference; otherwise in any order.
+    scan_order : {"insertion", "key"}, default "insertion"
+        ``insertion``: rows that are written during a scan come at its end. ``key``: in an order of
+        the database's own, in which a new row may fall before the cursor and be missed.
     filters : bool
         Whether it keeps metadata, and ``search`` takes ``where``.
     scan : bool
         Whether ``scan`` can be resumed from a cursor.
-    notes : bool
-        Whether notes commit together with a batch.
+    notes : {"with a batch", "after a batch"} or None
+        Whether notes commit together with the rows of their call, or right after them (a crash in
+        between leaves the rows and the older notes). None: it keeps none.
+    atomic : bool, default True
+        Whether the rows that one request carries are written as a whole or not at all, whatever
+        happens to the database meanwhile.
+    max_batch : int or None
+        Rows that one request carries; larger calls are split. None: every call is one transaction,
+        whatever its size.
+    max_id_bytes, max_metadata_bytes : int or None, default None
+        What the database allows for one row, as UTF-8; more is refused before it is sent.
+    names : NameRule, default any
+        Of collections.
+    several_vectors : bool, default False
+        Whether ``&vector=NAME`` gives the rows of a collection a further vector, beside the first.
+    switch : {"alias", "rename"} or None, default None
+        How `Store.take_name` moves a name at one instant; None: it cannot.
     persistent : bool
         Whether the URL opens the same collection again, later and in another process.
     concurrency : {"one process", "one writer, many readers", "many writers"}
-    max_batch : int or None
-        Rows that one ``upsert`` call commits together; larger calls are split. None: every call is
-        one transaction, whatever its size.
+    proof : {"in process", "real server", "protocol fake"}, default "in process"
+        What the conformance suite runs against in the tests of this project.
     """
 
-    metrics: tuple[Metric, ...]
-    higher_is_better: Mapping[Metric, bool]
+    native_scores: Mapping[Metric, NativeScore]
     stores_raw: bool
-    exact_read_back: bool
+    storage: str = "float32"
+    read_back_error: float = 0.0
     exact_search: bool
+    ties_by_insertion: bool = True
+    scan_order: Literal["insertion", "key"] = "insertion"
     filters: bool
     scan: bool
-    notes: bool
+    notes: Literal["with a batch", "after a batch"] | None
+    atomic: bool = True
+    max_batch: int | None
+    max_id_bytes: int | None = None
+    max_metadata_bytes: int | None = None
+    names: NameRule = ANY_NAME
+    several_vectors: bool = False
+    switch: Literal["alias", "rename"] | None = None
     persistent: bool
     concurrency: Literal["one process", "one writer, many readers", "many writers"]
-    max_batch: int | None
+    proof: Literal["in process", "real server", "protocol fake"] = "in process"
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Metrics that the store can search by."""
+        return tuple(self.native_scores)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON values."""
+        return {
+            **vars(self),
+            "native_scores": dict(self.native_scores),
+            "metrics": list(self.metrics),
+            "names": self.names.words,
+        }
 
 
 @dataclass(frozen=True)
@@ -98,6 +160,23 @@ class Batch:
     vectors: VectorSet
     cursor: str
     metadata: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Unchecked:
+    """One step of a scan that looks at whatever is there: for a diagnosis.
+
+    Parameters
+    ----------
+    ids : list of str
+    vectors : FloatArray of shape (n, dim)
+        May hold NaN, infinity, zeros and lengths that the space denies.
+    cursor : str
+    """
+
+    ids: list[str]
+    vectors: FloatArray
+    cursor: str
 
 
 @dataclass(frozen=True)
@@ -141,17 +220,30 @@ class Store(ABC):
             ``scheme:///path?collection=NAME``.
         space : Space, optional
             When given, the collection is created if it is not there, and refused if its recorded
-            space differs. When not, it must exist.
+            space differs; where no space is recorded (another program made the collection), this
+            one is recorded, after its dimension and metric were compared with the database's. When
+            not given, the collection must exist; if it has no recorded space, it gets one that no
+            vectors of elsewhere match: see `Store.recorded`.
 
         Raises
         ------
         MissingCollectionError, SpaceMismatchError, CorruptStoreError
+        StoreUnreachableError, AccessDeniedError
         """
 
     @property
     @abstractmethod
     def space(self) -> Space:
         """The space that is recorded with the collection."""
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the space is recorded in the database.
+
+        Where it is not, nobody knows which model made the vectors: they can be read, diagnosed and
+        exported, but not meet vectors of any other space.
+        """
+        return True
 
     @property
     @abstractmethod
@@ -172,8 +264,12 @@ class Store(ABC):
     ) -> None:
         """Write rows, replacing those with the same id: all of them or, on an error, none.
 
+        What is refused leaves nothing behind. More rows than ``capabilities.max_batch`` go in
+        several requests, each a whole; see there for what a failure of the database leaves.
+
         A row that is replaced keeps its place in the order of insertion and loses the metadata it
-        had.
+        had. Where the URL names a further vector (``&vector=NAME``), the metadata of the row stay
+        unless others are given.
 
         Parameters
         ----------
@@ -242,6 +338,41 @@ class Store(ABC):
     def scan(self, *, batch_size: int = 10_000, cursor: str = "") -> Iterator[Batch]:
         """Yield all rows in a stable order, from the start or from an earlier batch's cursor."""
 
+    def scan_unchecked(self, *, batch_size: int = 10_000, cursor: str = "") -> Iterator[Unchecked]:
+        """Yield all rows as they lie in the database, also those that no `VectorSet` may hold."""
+        for batch in self.scan(batch_size=batch_size, cursor=cursor):
+            yield Unchecked(batch.vectors.ids.tolist(), batch.vectors.matrix(), batch.cursor)
+
+    def take_name(self, name: str, *, former: str) -> str:
+        """Make ``name`` lead to this collection at one instant, and return where it led before.
+
+        ``capabilities.switch`` says how. ``alias``: ``name`` is an alias or free; it leads here
+        from now on, and the collection it led to keeps its own name, which is returned (empty:
+        none). ``rename``: this collection is called ``name`` from now on, and the one that was
+        called so is called ``former``, which is returned. Nothing is deleted, and the same call on
+        the other collection goes back.
+
+        Parameters
+        ----------
+        name : str
+            That applications use.
+        former : str
+            Free name for what had it; only for ``rename``.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            The store has no such switch.
+        ParameterError
+            ``name`` is a collection where only an alias can move, or ``former`` is taken.
+        """
+        del name, former
+        raise UnsupportedOperationError(
+            expected="a store that can move a name at one instant",
+            got=f"a {self.scheme} store",
+            do="point the application at the new collection, in two steps: see docs/convert.md",
+        )
+
     def notes(self) -> dict[str, str]:
         """Return the notes that were committed with batches.
 
@@ -263,11 +394,8 @@ class Store(ABC):
             "count": self.count(),
             "space": self.space.to_dict(),
             "fingerprint": self.space.fingerprint,
-            "capabilities": {
-                **vars(self.capabilities),
-                "metrics": list(self.capabilities.metrics),
-                "higher_is_better": dict(self.capabilities.higher_is_better),
-            },
+            "recorded": self.recorded,
+            "capabilities": self.capabilities.to_dict(),
         }
 
     def close(self) -> None:  # noqa: B027 - a store in memory has nothing to let go of

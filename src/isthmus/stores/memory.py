@@ -55,14 +55,12 @@ class MemoryStore(Store):
 
     scheme: ClassVar[str] = "memory"
     capabilities: Capabilities = Capabilities(
-        metrics=("cosine", "dot", "l2"),
-        higher_is_better=MappingProxyType({"cosine": True, "dot": True, "l2": True}),
+        native_scores=MappingProxyType({"cosine": "cosine", "dot": "dot", "l2": "-l2"}),
         stores_raw=True,
-        exact_read_back=True,
         exact_search=True,
         filters=True,
         scan=True,
-        notes=True,
+        notes="with a batch",
         persistent=False,
         concurrency="one process",
         max_batch=None,

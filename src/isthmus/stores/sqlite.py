@@ -22,16 +22,17 @@ import numpy as np
 
 from isthmus._types import FloatArray, IdArray, IntArray
 from isthmus._validate import check_positive
-from isthmus.errors import ParameterError, UnknownIdError, UnknownNameError
+from isthmus.errors import UnknownIdError, UnknownNameError
 from isthmus.spaces import Space, VectorSet
 from isthmus.spaces.ids import as_ids, name_few
-from isthmus.stores._answers import answers, to_distance
+from isthmus.stores._answers import answers
 from isthmus.stores._checks import as_queries, as_texts, check_notes, check_where, to_json
+from isthmus.stores._native import to_native
 from isthmus.stores._sqlite_collection import Collection
 from isthmus.stores._sqlite_file import SqliteFile
 from isthmus.stores._sqlite_rows import Block
 from isthmus.stores._sqlite_search import IndexKind, Searcher
-from isthmus.stores._url import StoreUrl
+from isthmus.stores._url import StoreUrl, as_seconds
 from isthmus.stores.base import Batch, Capabilities, Found, Gathered, Store
 from isthmus.stores.memory import as_number
 
@@ -66,14 +67,12 @@ class SqliteStore(Store):
 
     scheme: ClassVar[str] = "sqlite"
     capabilities: Capabilities = Capabilities(
-        metrics=("cosine", "dot", "l2"),
-        higher_is_better=MappingProxyType({"cosine": False, "dot": True, "l2": False}),
+        native_scores=MappingProxyType({"cosine": "1 - cosine", "dot": "dot", "l2": "l2"}),
         stores_raw=True,
-        exact_read_back=True,
         exact_search=True,
         filters=True,
         scan=True,
-        notes=True,
+        notes="with a batch",
         persistent=True,
         concurrency="one writer, many readers",
         max_batch=None,
@@ -115,7 +114,7 @@ class SqliteStore(Store):
         options = {name: text for name, text in parsed.options.items() if name != "index"}
         if kind != "flat":
             options["index"] = kind
-        timeout = _as_seconds(options.get("timeout", str(TIMEOUT_SECONDS)))
+        timeout = as_seconds(options.get("timeout", str(TIMEOUT_SECONDS)))
         file = SqliteFile(parsed.file(), create=space is not None, timeout=timeout)
         try:
             collection = Collection.find(file, parsed.collection, space)
@@ -223,11 +222,12 @@ class SqliteStore(Store):
         matrix = as_queries(queries, self.space, k=k)
         asked = check_where(where)
         found = self._searcher.search(self._file, matrix, k=k, where=asked)
+        name = self.capabilities.native_scores[self.space.metric]
         return answers(
             found.rows,
             found.scores,
             ids=found.ids,
-            native=lambda scores: to_distance(scores, self.space.metric),
+            native=lambda scores: to_native(scores, name),
         )
 
     def scan(self, *, batch_size: int = 10_000, cursor: str = "") -> Iterator[Batch]:
@@ -275,15 +275,3 @@ class SqliteStore(Store):
 
 def _fields(text: str | None) -> dict[str, Any]:
     return {} if text is None else dict(json.loads(text))
-
-
-def _as_seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0.0 <= seconds <= 86_400.0:
-        raise ParameterError(
-            expected="timeout as seconds from 0 to 86400", got=repr(text), do="change the URL"
-        )
-    return seconds

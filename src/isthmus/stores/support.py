@@ -65,29 +65,46 @@ def _yes(name: str) -> Callable[[Capabilities], str]:
 
 
 def _native(metric: Metric) -> Callable[[Capabilities], str]:
+    return lambda one: one.native_scores.get(metric, "not searched by")
+
+
+def _limit(name: str) -> Callable[[Capabilities], str]:
     def say(one: Capabilities) -> str:
-        if metric not in one.metrics:
-            return "not searched by"
-        return "higher is better" if one.higher_is_better[metric] else "lower is better"
+        limit = getattr(one, name)
+        return "-" if limit is None else f"{limit:,}"
 
     return say
 
 
+def _read_back(one: Capabilities) -> str:
+    return "bit for bit" if one.read_back_error == 0 else f"to {one.read_back_error:.0e}"
+
+
 _ROWS: dict[str, Callable[[Capabilities], str]] = {
+    "tested": lambda one: one.proof,
     "native score for `cosine`": _native("cosine"),
     "native score for `dot`": _native("dot"),
     "native score for `l2`": _native("l2"),
     "keeps vectors": lambda one: "as given" if one.stores_raw else "normalised",
-    "float32 reads back bit for bit": _yes("exact_read_back"),
-    "search is exact, ties by insertion": _yes("exact_search"),
+    "stored as": lambda one: one.storage,
+    "float32 reads back": _read_back,
+    "search misses nothing": _yes("exact_search"),
+    "equal scores": lambda one: "by insertion" if one.ties_by_insertion else "in any order",
+    "scan goes by": lambda one: one.scan_order,
     "metadata, and filters by them (`where`)": _yes("filters"),
     "scan that resumes from a cursor": _yes("scan"),
-    "notes that commit with a batch": _yes("notes"),
-    "lasts longer than the object": _yes("persistent"),
-    "who may use it at once": lambda one: one.concurrency,
-    "rows that commit together": lambda one: (
+    "notes of jobs": lambda one: one.notes or "none",
+    "a request is written as a whole": _yes("atomic"),
+    "rows in one request": lambda one: (
         "all of a call" if one.max_batch is None else f"{one.max_batch:,}"
     ),
+    "bytes of an id": _limit("max_id_bytes"),
+    "bytes of metadata": _limit("max_metadata_bytes"),
+    "collection names": lambda one: one.names.words,
+    "a second vector in place (`&vector=`)": _yes("several_vectors"),
+    "switch of a name": lambda one: one.switch or "two steps",
+    "lasts longer than the object": _yes("persistent"),
+    "who may use it at once": lambda one: one.concurrency,
 }
 
 if __name__ == "__main__":

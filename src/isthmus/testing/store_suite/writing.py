@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
 
 import numpy as np
 
@@ -14,15 +16,18 @@ from isthmus.errors import (
     CountMismatchError,
     EmptyInputError,
     InputError,
+    InvalidIdError,
     InvalidVectorsError,
     MissingCollectionError,
     SpaceMismatchError,
     UnknownIdError,
+    UnknownNameError,
     UnsupportedOperationError,
 )
 from isthmus.spaces import Space, VectorSet
-from isthmus.stores import Store
+from isthmus.stores import MemoryStore, Store
 from isthmus.testing.store_suite._compare import (
+    Given,
     MakeStore,
     agree,
     as_stored,
@@ -147,7 +152,9 @@ def resumes_a_scan(make: MakeStore) -> None:
         expect(list(store.scan(cursor=batches[-1].cursor)) == [], "nothing after the last cursor")
         given.upsert(random_set(1, some_space(), seed=5, prefix="late"))
         late = [b.vectors.ids.tolist() for b in store.scan(cursor=batches[-1].cursor)]
-        expect(late == [["late-1"]], "rows that were written after the last cursor")
+        if store.capabilities.scan_order == "insertion":
+            expect(late == [["late-1"]], "rows that were written after the last cursor")
+        same_rows(given)
         expect_error(InputError, lambda: list(store.scan(cursor="?")), what="a cursor of nowhere")
         expect_error(InputError, lambda: list(store.scan(batch_size=0)), what="batches of no rows")
 
@@ -259,6 +266,115 @@ def leaves_the_callers_arrays_alone(make: MakeStore) -> None:
         agree(store.fetch(["a", "b", "c"]).matrix(), expected, store)
 
 
+def looks_at_rows_unchecked(make: MakeStore) -> None:
+    """A scan for a diagnosis gives the same rows as the checked one, and resumes like it."""
+    given = filled(make, random_set(25, some_space()))
+    with given.store as store:
+        checked = list(store.scan(batch_size=10))
+        raw = list(store.scan_unchecked(batch_size=10))
+        expect([batch.cursor for batch in raw] == [b.cursor for b in checked], "the same cursors")
+        expect([b.ids for b in raw] == [b.vectors.ids.tolist() for b in checked], "the same ids")
+        for one, other in zip(raw, checked, strict=True):
+            expect(np.array_equal(one.vectors, other.vectors.matrix()), "the same vectors")
+        rest = list(store.scan_unchecked(cursor=raw[0].cursor))
+        expect(sum(len(batch.ids) for batch in rest) == 15, "the rows after a cursor")
+
+
+def takes_two_writers(make: MakeStore) -> None:
+    """Two handles write at once, and both see all rows; or the store is one process's own."""
+    if not (store := make(some_space())).capabilities.persistent:
+        store.close()
+        return
+    kind, url = type(store), store.url
+    with store:
+        if store.capabilities.concurrency != "many writers":
+            return
+        halves = [random_set(300, some_space(), seed=n, prefix=f"w{n}") for n in (1, 2)]
+
+        def write(half: VectorSet) -> None:
+            with kind.open(url) as other:
+                for batch in half.iter_batches(50):
+                    other.upsert(batch)
+
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(write, halves))
+        expect(store.count() == 600, f"600 rows of two writers, not {store.count()}")
+        got = store.fetch(["w1-1", "w2-300"])
+        agree(got.matrix()[:1], as_stored(store, halves[0].select([299]).matrix()), store)
+
+
+def refuses_long_ids_and_metadata(make: MakeStore) -> None:
+    """What the database would cut or refuse is refused before it is sent."""
+    space = some_space()
+    with make(space) as store:
+        able = store.capabilities
+        vectors = random_set(1, space).vectors
+        if able.max_id_bytes is not None and able.max_id_bytes < 1_024:
+            text = "x" * (able.max_id_bytes + 1)
+            too_long = VectorSet([text], vectors, space)
+            expect_error(InvalidIdError, partial(store.upsert, too_long), what="an id too long")
+        if able.max_metadata_bytes is not None and able.filters:
+            fields = [{"text": "x" * able.max_metadata_bytes}]
+            row = VectorSet(["a"], vectors, space)
+            with_much = partial(store.upsert, row, metadata=fields)
+            expect_error(InputError, with_much, what="metadata too large")
+        expect(store.count() == 0, "nothing written of what was refused")
+
+
+def has_a_second_vector(make: MakeStore) -> None:
+    """``&vector=NAME`` gives rows a further vector in another space, or is refused."""
+    given = filled(make, random_set(30, some_space()))
+    with given.store as store:
+        kind, url = type(store), f"{store.url}&vector=second"
+        other = Space(model="second", dim=5)
+        if not store.capabilities.several_vectors:
+            if store.capabilities.persistent:
+                expect_error(
+                    (UnsupportedOperationError, UnknownNameError),
+                    partial(kind.open, url, space=other),
+                    what="a second vector",
+                )
+            return
+        expect_error(MissingCollectionError, partial(kind.open, url), what="no second vector yet")
+        with kind.open(url, space=other) as second:
+            expect(second.space == other and second.count() == 0, "a second vector in its space")
+            expect(list(second.scan()) == [], "no row that has it")
+            beside = Given(second, MemoryStore(other))
+            ids = [f"row-{row}" for row in range(1, 21)]
+            vectors = random_set(20, other, seed=2).vectors
+            beside.upsert(VectorSet(ids, vectors, other))
+            same_rows(beside)
+            same_answers(beside, random_set(4, other, seed=3).matrix(), k=5)
+            expect(second.notes() == {} or store.capabilities.notes is None, "notes of its own")
+        with kind.open(url) as second:
+            expect(second.space == other and second.count() == 20, "the second vector, again")
+        same_rows(given)
+        same_answers(given, random_set(4, some_space(), seed=3).matrix(), k=5)
+
+
+def moves_a_name(make: MakeStore) -> None:
+    """`take_name` makes a name lead here, and back again; or it is refused."""
+    old, new = filled(make, random_set(3, some_space())), filled(make, random_set(4, some_space()))
+    with old.store, new.store:
+        if old.store.capabilities.switch is None:
+            refused = partial(new.store.take_name, "isthmus-name", former="isthmus-former")
+            expect_error(UnsupportedOperationError, refused, what="a switch of names")
+            return
+        kind, names = type(old.store), [_collection(given.store.url) for given in (old, new)]
+        live = "isthmus_live_" + names[0][-8:].strip("_-.")
+        url = old.store.url.replace(f"collection={quote(names[0])}", f"collection={live}")
+        expect_error(MissingCollectionError, partial(kind.open, url), what="a name not yet taken")
+        for given, rows in ((old, 3), (new, 4)):
+            given.store.take_name(live, former=f"{names[0]}_former")
+            with kind.open(url) as found:
+                expect(found.count() == rows, f"the name leads to the {rows} rows")
+                same_rows(Given(found, given.reference))
+
+
+def _collection(url: str) -> str:
+    return parse_qs(urlsplit(url).query)["collection"][0]
+
+
 def opens_again(make: MakeStore) -> None:
     """The URL opens the same collection, or the store declares that it does not last."""
     given = filled(make, random_set(20, some_space()))
@@ -302,5 +418,10 @@ CHECKS = (
     refuses_bad_rows,
     writes_all_or_nothing,
     leaves_the_callers_arrays_alone,
+    looks_at_rows_unchecked,
+    takes_two_writers,
+    refuses_long_ids_and_metadata,
+    has_a_second_vector,
+    moves_a_name,
     opens_again,
 )

@@ -1,0 +1,496 @@
+"""What all connectors share: checks, batches, tries, records, canonical scores.
+
+A connector is a subclass that knows one database: how to connect, and a handful of small requests.
+None of these checks what it is given, splits it, or tries again: all of that happens here, once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, ParamSpec, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from isthmus._types import FloatArray, Metric
+from isthmus._validate import check_positive
+from isthmus.errors import (
+    CorruptStoreError,
+    InputError,
+    InvalidIdError,
+    IsthmusError,
+    MissingCollectionError,
+    ParameterError,
+    SpaceMismatchError,
+    UnknownIdError,
+    UnsupportedOperationError,
+)
+from isthmus.spaces import Space, VectorSet
+from isthmus.spaces.ids import name_few
+from isthmus.stores._asking import asked, unreachable
+from isthmus.stores._checks import as_queries, as_texts, check_notes, check_where, to_json
+from isthmus.stores._native import to_canonical
+from isthmus.stores._record import Record, unrecorded
+from isthmus.stores._url import StoreUrl, as_seconds
+from isthmus.stores.base import Batch, Found, Store, Unchecked
+
+__all__ = ["ConnectedStore", "Hits", "Page", "Rows", "stacked"]
+
+COMMON_OPTIONS = ("secret", "timeout", "vector")
+TIMEOUT_SECONDS = "10"
+BATCH_ROWS = 10_000
+QUERIES = 1_000
+CURSOR = "after:"
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows on their way to a database or from it.
+
+    Parameters
+    ----------
+    ids : list of str
+    vectors : FloatArray of shape (n, dim), float32
+        Of zero columns where they were not asked for.
+    metadata : list of str or None
+        Each row's as JSON text; None where it has none.
+    """
+
+    ids: list[str]
+    vectors: FloatArray
+    metadata: list[str | None]
+
+
+@dataclass(frozen=True)
+class Page:
+    """Rows of a scan, and where it goes on.
+
+    Parameters
+    ----------
+    rows : Rows
+        None at all only at the end.
+    after : str
+        What ``_page`` takes to go on.
+    """
+
+    rows: Rows
+    after: str
+
+
+Hits = list[list[tuple[str, float]]]
+"""For each query, ids and native scores, best first, at most k of them."""
+
+
+class ConnectedStore(Store):
+    """A collection of a database behind a client library.
+
+    Subclasses give ``scheme``, ``capabilities``, ``options`` and the requests below. Each request
+    is one round trip or a few, may be repeated without harm, and raises whatever its client raises.
+
+    Parameters
+    ----------
+    url : StoreUrl
+    """
+
+    scheme: ClassVar[str]
+    options: ClassVar[tuple[str, ...]] = ()
+    """Options of its URL, apart from ``collection``, ``secret``, ``timeout`` and ``vector``."""
+    serial: ClassVar[bool] = True
+    """Whether the client serves one thread at a time, so that others must wait."""
+
+    def __init__(self, url: StoreUrl) -> None:
+        self._url = url
+        self._lock = threading.RLock()
+        self._space: Space
+        self._recorded = False
+        self._own = False
+
+    # --- what a connector says of its database ------------------------------------------------
+
+    @abstractmethod
+    def _connect(self) -> None:
+        """Make the client; called once, before any other request."""
+
+    @abstractmethod
+    def _disconnect(self) -> None:
+        """Let go of the client; also after a `_connect` that failed, and twice."""
+
+    @abstractmethod
+    def _exists(self) -> bool:
+        """Whether the collection is there, and in it the vector that the URL names."""
+
+    @abstractmethod
+    def _create(self, space: Space) -> None:
+        """Make the collection, or the vector in it; nothing where another process was faster."""
+
+    @abstractmethod
+    def _describe(self) -> tuple[int, Metric]:
+        """Return the dimension and the metric that the database itself knows.
+
+        Where it knows none, those of a row; ``cosine`` where it has no metric.
+        """
+
+    @abstractmethod
+    def _read_record(self) -> dict[str, str]:
+        """Return the entries of the record; none where another program made the collection."""
+
+    @abstractmethod
+    def _write_record(self, entries: dict[str, str]) -> None:
+        """Replace the entries of the record."""
+
+    @abstractmethod
+    def _count(self) -> int:
+        """Count the rows that have the vector."""
+
+    @abstractmethod
+    def _write(self, rows: Rows) -> None:
+        """Replace rows by id: at most ``max_batch``."""
+
+    @abstractmethod
+    def _remove(self, ids: list[str]) -> None:
+        """Remove rows by id; those that are not there do not matter."""
+
+    @abstractmethod
+    def _read(self, ids: list[str], *, vectors: bool) -> Rows:
+        """Return the rows of these ids that are there, in any order, with all their metadata."""
+
+    @abstractmethod
+    def _find(self, queries: FloatArray, *, k: int, where: Mapping[str, Any]) -> Hits:
+        """Search by the metric of the space."""
+
+    @abstractmethod
+    def _page(self, after: str, limit: int) -> Page:
+        """Return the next ``limit`` rows behind ``after`` (empty: from the start)."""
+
+    @abstractmethod
+    def _is_transient(self, error: Exception) -> bool:
+        """Whether the same request may succeed a moment later: connection lost, time out, busy."""
+
+    def _in_our_words(self, error: Exception) -> IsthmusError:
+        """Say what an error of the client means for the caller."""
+        return unreachable(error, where=f"{self.scheme} at {self._url.place or self._url.path!r}")
+
+    # --- the contract -------------------------------------------------------------------------
+
+    @classmethod
+    def open(cls, url: str, *, space: Space | None = None) -> Self:
+        """Open a collection; see `Store.open`."""
+        parsed = StoreUrl.parse(url, options=(*cls.options, *COMMON_OPTIONS))
+        rule = cls.capabilities.names
+        if not re.fullmatch(rule.pattern, parsed.collection):
+            raise ParameterError(
+                expected=f"a collection name as {cls.scheme} allows: {rule.words}",
+                got=repr(parsed.collection[:80]),
+                do="choose another name",
+            )
+        if parsed.options.get("vector") and not cls.capabilities.several_vectors:
+            raise UnsupportedOperationError(
+                expected="a store whose rows can have several vectors",
+                got=f"&vector= for {cls.scheme}",
+                do="use a collection of its own for the second space",
+            )
+        store = cls(parsed)
+        try:
+            store._ask(store._connect)
+            store._settle(space)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that one request may take: ``&timeout=``, 10 by default."""
+        return as_seconds(self._url.options.get("timeout", TIMEOUT_SECONDS))
+
+    @property
+    def space(self) -> Space:
+        """The space of the collection."""
+        return self._space
+
+    @property
+    def recorded(self) -> bool:
+        """Whether the database records the space; see `Store.recorded`."""
+        return self._recorded
+
+    @property
+    def url(self) -> str:
+        """The URL that opens the collection again."""
+        return str(self._url)
+
+    @property
+    def native_score(self) -> str:
+        """How the database writes the scores of this collection."""
+        return self.capabilities.native_scores[self.space.metric]
+
+    def count(self) -> int:
+        """Count the vectors."""
+        return self._ask(self._count)
+
+    def upsert(
+        self,
+        vectors: VectorSet,
+        *,
+        metadata: Sequence[Mapping[str, Any]] | None = None,
+        notes: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write rows batch by batch, then notes; see `Store.upsert`."""
+        self.space.check(vectors.space)
+        if metadata is not None and not self.capabilities.filters:
+            raise self._refused("metadata")
+        texts = to_json(metadata, rows=len(vectors))
+        checked = check_notes(notes)
+        if checked and self.capabilities.notes is None:
+            raise self._refused("notes")
+        self._check_sizes(vectors.ids.tolist(), texts)
+        start = 0
+        for batch in vectors.iter_batches(self._batch_rows):
+            stop = start + len(batch)
+            rows = Rows(batch.ids.tolist(), batch.vectors, texts[start:stop])
+            self._ask(self._write, rows)
+            start = stop
+        if checked:
+            self._change_record(lambda record: record.with_notes(checked))
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Remove rows by id; return how many were there."""
+        removed = 0
+        for some in self._in_batches(as_texts(ids)):
+            there = self._ask(self._read, some, vectors=False).ids
+            if there:
+                self._ask(self._remove, there)
+            removed += len(there)
+        return removed
+
+    def fetch(self, ids: Sequence[str]) -> VectorSet:
+        """Return rows by id; see `Store.fetch`."""
+        texts = as_texts(ids)
+        rows, places = self._look_up(texts, vectors=True)
+        vectors = rows.vectors[places] if len(texts) else np.empty((0, self.space.dim), np.float32)
+        return VectorSet(np.array(texts, np.str_), vectors, self.space)
+
+    def fetch_metadata(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Return metadata by id; see `Store.fetch_metadata`."""
+        if not self.capabilities.filters:
+            raise self._refused("metadata")
+        rows, places = self._look_up(as_texts(ids), vectors=False)
+        return [_fields(rows.metadata[place]) for place in places]
+
+    def search(
+        self, queries: FloatArray, *, k: int, where: Mapping[str, Any] | None = None
+    ) -> Found:
+        """Return the k best rows for each query; see `Store.search`."""
+        matrix = as_queries(queries, self.space, k=k)
+        if where is not None and not self.capabilities.filters:
+            raise self._refused("where")
+        asked_for = check_where(where)
+        hits: Hits = []
+        for start in range(0, len(matrix), QUERIES):
+            some = matrix[start : start + QUERIES]
+            hits += self._ask(self._find, some, k=k, where=asked_for)
+        return self._found(hits, k)
+
+    def scan(self, *, batch_size: int = BATCH_ROWS, cursor: str = "") -> Iterator[Batch]:
+        """Yield all rows; see `Store.scan`. Each batch is read when it is asked for."""
+        for page in self._pages(batch_size, cursor):
+            rows = page.rows
+            vectors = VectorSet(np.array(rows.ids, np.str_), rows.vectors, self.space)
+            yield Batch(vectors, CURSOR + page.after, tuple(map(_fields, rows.metadata)))
+
+    def scan_unchecked(
+        self, *, batch_size: int = BATCH_ROWS, cursor: str = ""
+    ) -> Iterator[Unchecked]:
+        """Yield all rows as they lie there; see `Store.scan_unchecked`."""
+        for page in self._pages(batch_size, cursor):
+            yield Unchecked(page.rows.ids, page.rows.vectors, CURSOR + page.after)
+
+    def notes(self) -> dict[str, str]:
+        """Return the notes; see `Store.notes`."""
+        if self.capabilities.notes is None:
+            return super().notes()
+        return self._record().notes()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        with self._lock:
+            self._disconnect()
+
+    # --- how it is done -----------------------------------------------------------------------
+
+    def _ask(self, action: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Send a request, three times more when it fails for a moment."""
+
+        def one() -> T:
+            with self._lock if self.serial else contextlib.nullcontext():
+                return action(*args, **kwargs)
+
+        return asked(one, transient=self._is_transient, in_our_words=self._in_our_words)
+
+    def _settle(self, space: Space | None) -> None:
+        """Find out the space of the collection, or make the collection."""
+        if not self._ask(self._exists):
+            if space is None:
+                raise MissingCollectionError(
+                    expected=f"the collection of {self.url}",
+                    got="none of that name",
+                    do="check the name; with a space (in Python: space=), it is created",
+                )
+            self._check_metric(space.metric)
+            first = "vector" not in self._url.options
+            self._ask(self._create, space)
+            self._change_record(lambda record: record.with_space(space, own=first or record.own))
+        record = self._record()
+        there = record.space()
+        self._own = record.own
+        if there is None:
+            dim, metric = self._ask(self._describe)
+            if space is None:
+                self._space = unrecorded(self.url, dim, metric)
+                return
+            if (dim, metric) != (space.dim, space.metric):
+                raise SpaceMismatchError(
+                    expected=f"a space of dimension {dim} and metric {metric}, as the database "
+                    f"has for {self.url}",
+                    got=f"dimension {space.dim} and metric {space.metric}",
+                    do="give the space of the model that made the collection",
+                )
+            self._change_record(lambda record: record.with_space(space, own=record.own))
+            there = space
+        elif space is not None:
+            there.check(space, what=f"for {self.url} a space")
+        self._check_metric(there.metric)
+        self._space, self._recorded = there, True
+
+    def _record(self) -> Record:
+        return Record(self._ask(self._read_record), self._url.options.get("vector", ""))
+
+    def _change_record(self, change: Callable[[Record], Record]) -> None:
+        entries = dict(change(self._record()).entries)
+        self._ask(self._write_record, entries)
+
+    def _check_metric(self, metric: Metric) -> None:
+        if metric not in self.capabilities.metrics:
+            raise UnsupportedOperationError(
+                expected=f"a metric that {self.scheme} searches by: "
+                + ", ".join(self.capabilities.metrics),
+                got=metric,
+                do="use another store, or a space of another metric",
+            )
+
+    @property
+    def _batch_rows(self) -> int:
+        return self.capabilities.max_batch or BATCH_ROWS
+
+    def _in_batches(self, texts: list[str]) -> Iterator[list[str]]:
+        for start in range(0, len(texts), self._batch_rows):
+            yield texts[start : start + self._batch_rows]
+
+    def _check_sizes(self, ids: list[str], texts: list[str | None]) -> None:
+        """Refuse ids and metadata that the database would cut or refuse."""
+        limit = self.capabilities.max_id_bytes
+        if limit is not None and (long := [text for text in ids if len(text.encode()) > limit]):
+            raise InvalidIdError(
+                expected=f"ids of at most {limit:,} bytes, as {self.scheme} allows",
+                got=f"{len(long):,} longer ones, the first {long[0][:40]!r}...",
+                do="use shorter ids",
+            )
+        limit = self.capabilities.max_metadata_bytes
+        for row, text in enumerate(texts if limit is not None else ()):
+            if text is not None and limit is not None and len(text.encode()) > limit:
+                raise InputError(
+                    expected=f"metadata of at most {limit:,} bytes a row, as {self.scheme} allows",
+                    got=f"{len(text.encode()):,} bytes in row {row}",
+                    do="keep long texts elsewhere, under the same id",
+                )
+
+    def _look_up(self, texts: list[str], *, vectors: bool) -> tuple[Rows, list[int]]:
+        """Read rows by id; return them, and the place of each id."""
+        unique = list(dict.fromkeys(texts))
+        parts = [self._ask(self._read, some, vectors=vectors) for some in self._in_batches(unique)]
+        ids = [text for part in parts for text in part.ids]
+        places = {text: place for place, text in enumerate(ids)}
+        if missing := [text for text in unique if text not in places]:
+            raise UnknownIdError(
+                expected=f"ids of {self.url}",
+                got=f"{len(missing):,} of {len(unique):,} that it does not have: "
+                + name_few(np.array(missing, np.str_)),
+                do="check that both come from the same collection",
+            )
+        matrix = (
+            np.concatenate([part.vectors for part in parts])
+            if parts
+            else np.empty((0, self.space.dim if vectors else 0), np.float32)
+        )
+        rows = Rows(ids, matrix, [text for part in parts for text in part.metadata])
+        return rows, [places[text] for text in texts]
+
+    def _found(self, hits: Hits, k: int) -> Found:
+        ids: npt.NDArray[np.object_] = np.full((len(hits), k), "", object)
+        native = np.full((len(hits), k), np.nan, np.float64)
+        for query, found in enumerate(hits):
+            for place, (text, score) in enumerate(found[:k]):
+                ids[query, place], native[query, place] = text, score
+        name = self.capabilities.native_scores[self.space.metric]
+        return Found(ids.astype(np.str_), native.astype(np.float32), to_canonical(native, name))
+
+    def _pages(self, batch_size: int, cursor: str) -> Iterator[Page]:
+        check_positive(batch_size, name="batch_size")
+        if cursor and not cursor.startswith(CURSOR):
+            raise ParameterError(
+                expected="the cursor of a batch of this store, or the empty text",
+                got=repr(cursor[:40]),
+                do="pass what the last batch gave",
+            )
+        after = cursor.removeprefix(CURSOR)
+        while True:
+            page = self._ask(self._page, after, batch_size)
+            if not page.rows.ids:
+                return
+            yield page
+            after = page.after
+
+    def _refused(self, what: str) -> UnsupportedOperationError:
+        return UnsupportedOperationError(
+            expected=f"a store that keeps {what}",
+            got=f"a {self.scheme} store",
+            do="use another store, or keep them under the same ids elsewhere",
+        )
+
+
+def stacked(vectors: Sequence[npt.ArrayLike], dim: int) -> FloatArray:
+    """Return vectors as float32 of shape (n, dim).
+
+    Raises
+    ------
+    CorruptStoreError
+        Vectors of another length, as columns without a fixed length can hold.
+
+    Examples
+    --------
+    >>> stacked([[1, 2], [3, 4]], 2).shape
+    (2, 2)
+    """
+    lengths = {len(np.atleast_1d(np.asarray(one))) for one in vectors}
+    if lengths - {dim}:
+        raise CorruptStoreError(
+            expected=f"vectors of {dim} numbers in every row",
+            got=f"rows of {', '.join(map(str, sorted(lengths)))} numbers",
+            do="find out which rows came from another model, and move them to a collection of "
+            "their own",
+        )
+    if not len(vectors):
+        return np.empty((0, dim), np.float32)
+    return np.asarray(np.stack([np.asarray(one, np.float32) for one in vectors]))
+
+
+def _fields(text: str | None) -> dict[str, Any]:
+    return {} if text is None else dict(json.loads(text))
