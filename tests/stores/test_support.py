@@ -27,7 +27,7 @@ def test_every_store_has_a_page():
     for scheme in schemes():
         page = PAGE.parent / "stores" / f"{store_class(scheme).__module__.split('.')[-1]}.md"
         assert f"`{scheme}://" in page.read_text(encoding="utf-8")
-    assert len(support_table().splitlines()) == 24
+        assert support_table().count(f"| `{scheme}` |") == 3
 
 
 @pytest.mark.parametrize("page", sorted((PAGE.parent / "stores").glob("*.md")), ids=str)

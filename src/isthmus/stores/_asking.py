@@ -21,7 +21,7 @@ def asked(
     *,
     transient: Callable[[Exception], bool],
     in_our_words: Callable[[Exception], IsthmusError],
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], None] | None = None,
 ) -> T:
     """Return what ``action`` gives; try three times more when it fails for a moment.
 
@@ -33,8 +33,8 @@ def asked(
         Whether an error of the database's client may be gone with the next try.
     in_our_words : callable
         Makes the error that the caller gets.
-    sleep : callable, default `time.sleep`
-        Takes the seconds of a pause.
+    sleep : callable, optional
+        Instead of `time.sleep`; takes the seconds of a pause.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def asked(
         except Exception as error:
             if pause is None or not transient(error):
                 raise in_our_words(error) from error
-        sleep(pause)
+        (sleep or time.sleep)(pause)
     raise AssertionError  # pragma: no cover - the last try returns or raises
 
 

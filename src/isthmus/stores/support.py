@@ -1,4 +1,4 @@
-"""The table of what every store can do, made from what each declares.
+"""The tables of what every store can do, made from what each declares.
 
 ``python -m isthmus.stores.support docs/stores.md`` writes it into the page, between its marks.
 """
@@ -21,27 +21,33 @@ START, END = "<!-- support table: start -->", "<!-- support table: end -->"
 
 
 def support_table() -> str:
-    """Return the table as Markdown: one row per property, one column per registered store.
+    """Return the tables as Markdown: one row per registered store, grouped by what they tell.
 
     Examples
     --------
     >>> support_table().splitlines()[0]
-    '| | memory | sqlite |'
+    '### What it was tested on, and how it scores'
     """
-    declared = [store_class(scheme).capabilities for scheme in schemes()]
-    lines = [
-        "| | " + " | ".join(schemes()) + " |",
-        "|---" * (1 + len(declared)) + "|",
-        *(
-            f"| {name} | " + " | ".join(say(one) for one in declared) + " |"
-            for name, say in _ROWS.items()
-        ),
-    ]
-    return "\n".join(lines)
+    declared = {scheme: store_class(scheme).capabilities for scheme in schemes()}
+    return "\n\n".join(
+        "\n".join(
+            [
+                f"### {title}",
+                "",
+                "| store | " + " | ".join(columns) + " |",
+                "|---" * (1 + len(columns)) + "|",
+                *(
+                    f"| `{scheme}` | " + " | ".join(say(one) for say in columns.values()) + " |"
+                    for scheme, one in declared.items()
+                ),
+            ]
+        )
+        for title, columns in _TABLES.items()
+    )
 
 
 def write_table(path: Path) -> None:
-    """Put the table between the marks of a page.
+    """Put the tables between the marks of a page.
 
     Raises
     ------
@@ -80,31 +86,38 @@ def _read_back(one: Capabilities) -> str:
     return "bit for bit" if one.read_back_error == 0 else f"to {one.read_back_error:.0e}"
 
 
-_ROWS: dict[str, Callable[[Capabilities], str]] = {
-    "tested": lambda one: one.proof,
-    "native score for `cosine`": _native("cosine"),
-    "native score for `dot`": _native("dot"),
-    "native score for `l2`": _native("l2"),
-    "keeps vectors": lambda one: "as given" if one.stores_raw else "normalised",
-    "stored as": lambda one: one.storage,
-    "float32 reads back": _read_back,
-    "search misses nothing": _yes("exact_search"),
-    "equal scores": lambda one: "by insertion" if one.ties_by_insertion else "in any order",
-    "scan goes by": lambda one: one.scan_order,
-    "metadata, and filters by them (`where`)": _yes("filters"),
-    "scan that resumes from a cursor": _yes("scan"),
-    "notes of jobs": lambda one: one.notes or "none",
-    "a request is written as a whole": _yes("atomic"),
-    "rows in one request": lambda one: (
-        "all of a call" if one.max_batch is None else f"{one.max_batch:,}"
-    ),
-    "bytes of an id": _limit("max_id_bytes"),
-    "bytes of metadata": _limit("max_metadata_bytes"),
-    "collection names": lambda one: one.names.words,
-    "a second vector in place (`&vector=`)": _yes("several_vectors"),
-    "switch of a name": lambda one: one.switch or "two steps",
-    "lasts longer than the object": _yes("persistent"),
-    "who may use it at once": lambda one: one.concurrency,
+def _size(one: Capabilities) -> str:
+    return "all of a call" if one.max_batch is None else f"{one.max_batch:,}"
+
+
+_TABLES: dict[str, dict[str, Callable[[Capabilities], str]]] = {
+    "What it was tested on, and how it scores": {
+        "tested on": lambda one: one.proof,
+        "native score for `cosine`": _native("cosine"),
+        "for `dot`": _native("dot"),
+        "for `l2`": _native("l2"),
+        "search misses nothing": _yes("exact_search"),
+        "equal scores": lambda one: "by insertion" if one.ties_by_insertion else "in any order",
+    },
+    "What it keeps": {
+        "vectors": lambda one: "as given" if one.stores_raw else "normalised",
+        "stored as": lambda one: one.storage,
+        "float32 reads back": _read_back,
+        "metadata and filters": _yes("filters"),
+        "notes of jobs": lambda one: one.notes or "none",
+        "second vector in place": _yes("several_vectors"),
+        "bytes of an id": _limit("max_id_bytes"),
+        "of metadata": _limit("max_metadata_bytes"),
+        "collection names": lambda one: one.names.words,
+    },
+    "How it works": {
+        "scan goes by": lambda one: one.scan_order if one.scan else "no scan",
+        "rows in one request": _size,
+        "written as a whole": _yes("atomic"),
+        "name moves by": lambda one: one.switch or "two steps",
+        "lasts": _yes("persistent"),
+        "who may use it at once": lambda one: one.concurrency,
+    },
 }
 
 if __name__ == "__main__":
