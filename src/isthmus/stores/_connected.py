@@ -38,7 +38,7 @@ from isthmus.stores._checks import as_queries, as_texts, check_notes, check_wher
 from isthmus.stores._native import to_canonical
 from isthmus.stores._record import Record, unrecorded
 from isthmus.stores._url import StoreUrl, as_seconds
-from isthmus.stores.base import Batch, Found, Store, Unchecked
+from isthmus.stores.base import Batch, Found, Held, Store, Unchecked
 
 __all__ = ["ConnectedStore", "Hits", "Page", "Rows", "stacked"]
 
@@ -133,10 +133,10 @@ class ConnectedStore(Store):
         """Make the collection, or the vector in it; nothing where another process was faster."""
 
     @abstractmethod
-    def _describe(self) -> tuple[int, Metric]:
+    def _describe(self) -> tuple[int, Metric | None]:
         """Return the dimension and the metric that the database itself knows.
 
-        Where it knows none, those of a row; ``cosine`` where it has no metric.
+        Where it knows no dimension, that of a row. No metric: it can search by any.
         """
 
     @abstractmethod
@@ -285,6 +285,16 @@ class ConnectedStore(Store):
         rows, places = self._look_up(as_texts(ids), vectors=False)
         return [_fields(rows.metadata[place]) for place in places]
 
+    def held(self, ids: Sequence[str]) -> Held:
+        """Return the rows that are there; see `Store.held`."""
+        parts = [self._ask(self._read, some, vectors=True) for some in self._in_batches(list(ids))]
+        vectors = [part.vectors for part in parts] or [np.empty((0, self.space.dim), np.float32)]
+        return Held(
+            [text for part in parts for text in part.ids],
+            np.concatenate(vectors),
+            [_fields(text) for part in parts for text in part.metadata],
+        )
+
     def search(
         self, queries: FloatArray, *, k: int, where: Mapping[str, Any] | None = None
     ) -> Found:
@@ -318,6 +328,13 @@ class ConnectedStore(Store):
         if self.capabilities.notes is None:
             return super().notes()
         return self._record().notes()
+
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        """Keep notes without rows; see `Store.write_notes`."""
+        if self.capabilities.notes is None:
+            raise self._refused("notes")
+        checked = check_notes(notes)
+        self._change_record(lambda record: record.with_notes(checked))
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -354,12 +371,12 @@ class ConnectedStore(Store):
         if there is None:
             dim, metric = self._ask(self._describe)
             if space is None:
-                self._space = unrecorded(self.url, dim, metric)
+                self._space = unrecorded(self.url, dim, metric or "cosine")
                 return
-            if (dim, metric) != (space.dim, space.metric):
+            if (dim, metric or space.metric) != (space.dim, space.metric):
                 raise SpaceMismatchError(
-                    expected=f"a space of dimension {dim} and metric {metric}, as the database "
-                    f"has for {self.url}",
+                    expected=f"a space of dimension {dim} and metric {metric or 'of any kind'}, "
+                    f"as the database has for {self.url}",
                     got=f"dimension {space.dim} and metric {space.metric}",
                     do="give the space of the model that made the collection",
                 )
