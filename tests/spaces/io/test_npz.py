@@ -37,11 +37,11 @@ def test_what_we_wrote_is_read_by_numpy(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"ids": None}, CorruptFileError, "arrays 'ids' and 'vectors'; got no 'ids' among: space"),
+        ({"ids": None}, CorruptFileError, r"got arrays 'space', 'vectors'. Do: .* v.npz\?id=NAME"),
         (
             {"vectors": None},
             CorruptFileError,
-            "got no 'vectors' among: ids, space. Do: save .* numpy.savez",
+            r"got arrays 'ids', 'space'. Do: .* v.npz\?vector=NAME",
         ),
         ({"ids": np.array(["a"])}, ValueError, "each of 2 vectors; got 1 ids"),
         ({"ids": np.array(["a", "a"])}, DuplicateIdError, "'a'"),

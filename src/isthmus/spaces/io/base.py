@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -13,11 +13,25 @@ import numpy.typing as npt
 
 from isthmus._types import FloatArray, IdArray
 from isthmus.errors import CorruptFileError
+from isthmus.spaces.io.asked import Asked
 from isthmus.spaces.space import Space
 
-__all__ = ["DType", "FileFormat", "Plan", "Raw", "Sink", "check_plausible", "corrupt"]
+__all__ = [
+    "Block",
+    "DType",
+    "FileFormat",
+    "Metadata",
+    "Plan",
+    "Raw",
+    "Sink",
+    "Stream",
+    "check_plausible",
+    "corrupt",
+]
 
 DType = Literal["float16", "float32"]
+Metadata = Sequence[Mapping[str, Any]]
+"""Beside the vectors, one mapping of names to JSON values a row."""
 
 PLAUSIBLE_RATIO = 200
 SMALL_BYTES = 1 << 28
@@ -34,11 +48,68 @@ class Raw:
         Any numeric type; a `numpy.memmap` where it stays on disk.
     space : Space or None
         None where the file names none.
+    partial : mapping of str to JSON values
+        What else the file says of its space, such as the model and the metric, where that is less
+        than a whole space.
     """
 
     ids: Any
     vectors: npt.NDArray[Any]
     space: Space | None
+    partial: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some rows of a file, before anything is checked: ids, vectors (n, dim) and metadata."""
+
+    ids: list[Any]
+    vectors: npt.NDArray[Any]
+    metadata: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A file that is read block by block.
+
+    Parameters
+    ----------
+    blocks : iterable of Block
+        In the order of the file.
+    rows : int or None
+        None where only the end of the file tells.
+    space, partial
+        See `Raw`.
+    taken : str
+        Which of its columns or keys are read, in words.
+    """
+
+    blocks: Iterable[Block]
+    rows: int | None
+    space: Space | None
+    partial: Mapping[str, Any] = field(default_factory=dict)
+    taken: str = ""
+
+    def whole(self, path: Path) -> Raw:
+        """Read all blocks into one matrix, whose width the first block gives."""
+        ids: list[Any] = []
+        parts: list[npt.NDArray[Any]] = []
+        matrix: FloatArray | None = None
+        for block in self.blocks:
+            with np.errstate(over="ignore"):  # becomes infinity, which the set refuses
+                rows = np.asarray(block.vectors, dtype=np.float32)
+            if self.rows is None:
+                parts.append(rows)
+            else:
+                matrix = (
+                    np.empty((self.rows, rows.shape[1]), np.float32) if matrix is None else matrix
+                )
+                matrix[len(ids) : len(ids) + len(rows)] = rows
+            ids.extend(block.ids)
+        if not ids or (self.rows is not None and len(ids) != self.rows):
+            raise corrupt(path, expected=f"{self.rows or 1:,} rows", got=f"{len(ids):,}")
+        vectors = np.concatenate(parts) if matrix is None else matrix
+        return Raw(ids=ids, vectors=vectors, space=self.space, partial=self.partial)
 
 
 @dataclass(frozen=True)
@@ -49,6 +120,7 @@ class Plan:
     space: Space
     rows: int
     dtype: DType
+    metadata: bool = False
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
@@ -59,8 +131,11 @@ class Plan:
 class Sink(Protocol):
     """Takes batches in order; its context manager puts the whole file in place, or nothing."""
 
-    def write(self, ids: IdArray, vectors: FloatArray) -> None:
-        """Append checked rows: ids (n,), vectors (n, dim) in the number type of the plan."""
+    def write(self, ids: IdArray, vectors: FloatArray, metadata: Metadata) -> None:
+        """Append checked rows: ids (n,), vectors (n, dim) in the number type of the plan.
+
+        ``metadata`` has one mapping a row where the plan says so, else it is empty.
+        """
 
 
 @dataclass(frozen=True)
@@ -71,18 +146,30 @@ class FileFormat:
     ----------
     suffix : str
         Ending of the path, with its dot.
-    read : callable (path, memory_map) -> Raw
+    read : callable (path, asked) -> Raw
         Raises `CorruptFileError` for anything that is not what the format says.
-    open_sink : callable (plan) -> context manager of a Sink
-        Atomic: leaves the whole file, or what was there before.
+    open_sink : callable (plan) -> context manager of a Sink, or None
+        Atomic: leaves the whole file, or what was there before. None: it is only read.
+    stream : callable (path, asked) -> Stream, or None
+        For formats that hold metadata, or are read block by block.
     memory_maps : bool
         Whether ``read`` can leave the vectors on disk.
+    keeps_metadata : bool
+        Whether metadata can be written.
+    half : bool
+        Whether it can hold float16; where not, float32 is written whatever is asked for.
+    asks : tuple of str
+        What may follow the path: ``theirs.parquet?vector=emb``.
     """
 
     suffix: str
-    read: Callable[[Path, bool], Raw]
-    open_sink: Callable[[Plan], AbstractContextManager[Sink]]
+    read: Callable[[Path, Asked], Raw]
+    open_sink: Callable[[Plan], AbstractContextManager[Sink]] | None
+    stream: Callable[[Path, Asked], Stream] | None = None
     memory_maps: bool = False
+    keeps_metadata: bool = False
+    half: bool = True
+    asks: tuple[str, ...] = ()
 
 
 CUT_SHORT = "write or copy the file again; it may have been cut short"

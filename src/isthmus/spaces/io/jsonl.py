@@ -1,49 +1,106 @@
-"""JSON lines: ``{"space": ..., "rows": n}``, then ``{"id": ..., "vector": [...]}`` in each line."""
+"""JSON lines: ``{"space": ..., "rows": n}``, then ``{"id": ..., "vector": [...]}`` in each line.
+
+Where there is metadata, each line has it as an object under ``metadata``. Of what others wrote, a
+line is a row, or a page of rows as a database answers it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
-import numpy as np
-
 from isthmus._files import atomic_path
 from isthmus._types import FloatArray, IdArray
-from isthmus.errors import CorruptFileError
-from isthmus.spaces.io.base import FileFormat, Plan, Raw, corrupt
+from isthmus.spaces.io.asked import Asked
+from isthmus.spaces.io.base import Block, FileFormat, Metadata, Plan, Raw, Stream, corrupt
+from isthmus.spaces.io.json_pages import Row, rows_in, wrong
+from isthmus.spaces.io.json_rows import Layout, blocks, layout_of
+from isthmus.spaces.io.jsonable import dump_metadata
 from isthmus.spaces.io.space_json import parse_space
 from isthmus.spaces.space import Space
 
-__all__ = ["JSONL"]
+__all__ = ["JSONL", "NDJSON"]
+
+ACTIONS = ("index", "create")
+"""Lines of a bulk request of Elasticsearch, each before the line of its document."""
 
 
-def _read(path: Path, memory_map: bool) -> Raw:  # noqa: FBT001 - the registry's call
-    del memory_map
-    space: Space | None = None
-    announced: int | None = None
-    ids: list[Any] = []
-    rows: list[FloatArray] = []
-    for number, entry in _entries(path):
-        if number == 1 and "space" in entry:
-            space = parse_space(json.dumps(entry["space"]), path)
-            announced = entry.get("rows")
+def _read(path: Path, asked: Asked) -> Raw:
+    return _stream(path, asked).whole(path)
+
+
+def _stream(path: Path, asked: Asked) -> Stream:
+    space, announced, ours = _head(path)
+    first = next(_rows(path, skip_head=ours), None)
+    if first is None:
+        raise corrupt(path, expected="at least one vector", got="0")
+    layout = _layout(first, asked, path, ours=ours)
+    return Stream(
+        blocks=_blocks(path, layout, announced, ours=ours),
+        rows=None,
+        space=space,
+        taken="" if ours else str(layout),
+    )
+
+
+def _layout(first: tuple[str, Row], asked: Asked, path: Path, *, ours: bool) -> Layout:
+    place, row = first
+    known = Asked(id=asked.id or "id", vector=asked.vector or "vector") if ours else asked
+    if ours and not {known.id, known.vector} <= set(row):
+        raise wrong(path, place, f"an object with {', '.join(map(repr, row))[:120]}")
+    made = layout_of(row, known, path=path, place=place)
+    return replace(made, left=frozenset()) if ours else made
+
+
+def _head(path: Path) -> tuple[Space | None, int | None, bool]:
+    """Read the space and the number of rows from the first line of a file of ours."""
+    number, value = next(_values(path), (0, None))
+    if number != 1 or not isinstance(value, dict) or "space" not in value:
+        return None, None, False
+    return parse_space(json.dumps(value["space"]), path), value.get("rows"), True
+
+
+def _blocks(path: Path, layout: Layout, announced: int | None, *, ours: bool) -> Iterator[Block]:
+    count = 0
+    for block in blocks(_rows(path, skip_head=ours), layout, path):
+        count += len(block.ids)
+        yield block
+    if announced is not None and announced != count:
+        raise corrupt(path, expected=f"{announced} vectors", got=f"{count:,}")
+
+
+def _rows(path: Path, *, skip_head: bool) -> Iterator[tuple[str, Row]]:
+    """Yield the rows of all lines, each with its place in words."""
+    action: Row | None = None
+    for number, value in _values(path):
+        if skip_head and number == 1:
             continue
-        ids.append(entry.get("id"))
-        rows.append(_vector(entry, path, number, width=len(rows[0]) if rows else None))
-    if not rows or (announced is not None and announced != len(rows)):
-        raise corrupt(
-            path,
-            expected="at least one vector" if announced is None else f"{announced} vectors",
-            got=f"{len(rows):,}",
-        )
-    return Raw(ids=ids, vectors=np.stack(rows), space=space)
+        place = f"line {number}"
+        if not isinstance(value, dict):
+            raise wrong(path, place, f"{value!r:.80}")
+        if _is_action(value):
+            action = next(iter(value.values()))
+            continue
+        if action is not None:
+            yield place, {"_id": action.get("_id"), "_source": value}
+            action = None
+            continue
+        for row in rows_in(value, path=path, place=place):
+            yield place, row
 
 
-def _entries(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the objects of the lines that are not empty, with the number of the line."""
+def _is_action(value: Row) -> bool:
+    """Tell the line of a bulk request that names the document in the next line."""
+    name, held = next(iter(value.items())) if len(value) == 1 else ("", None)
+    return name in ACTIONS and isinstance(held, dict) and set(held) <= {"_id", "_index", "_type"}
+
+
+def _values(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield what the lines hold that are not empty, with the number of the line."""
     try:
         with path.open(encoding="utf-8-sig") as stream:
             for number, line in enumerate(stream, start=1):
@@ -53,52 +110,24 @@ def _entries(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise corrupt(path, expected="text in UTF-8", got=str(error)) from error
 
 
-def _parse(line: str, path: Path, number: int) -> dict[str, Any]:
+def _parse(line: str, path: Path, number: int) -> Any:
     try:
-        entry = json.loads(line)
+        return json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise _broken(path, number, line) from error
-    if not isinstance(entry, dict):
-        raise _broken(path, number, line)
-    return entry
-
-
-def _vector(entry: dict[str, Any], path: Path, number: int, *, width: int | None) -> FloatArray:
-    """Read one vector; rows of several lengths are refused where they stand."""
-    values = entry.get("vector")
-    if "id" not in entry or not isinstance(values, list):
-        raise _broken(path, number, f"an object with {', '.join(map(repr, entry))}")
-    if width is not None and len(values) != width:
-        raise corrupt(
-            path,
-            expected=f"{width} numbers in line {number}, as in the lines before",
-            got=f"{len(values)}",
-        )
-    if not set(map(type, values)) <= {int, float}:
-        raise _broken(path, number, "a vector with something else than numbers")
-    try:
-        with np.errstate(over="ignore"):  # becomes infinity, which the set refuses
-            return np.array(values, dtype=np.float64).astype(np.float32)
-    except OverflowError as error:  # a whole number of hundreds of digits
-        raise _broken(path, number, "a number that is too large") from error
-
-
-def _broken(path: Path, number: int, got: str) -> CorruptFileError:
-    return corrupt(
-        path,
-        expected=f'{{"id": ..., "vector": [...]}} in line {number}',
-        got=got.strip()[:80] or "an empty line",
-    )
+        raise wrong(path, f"line {number}", line.strip()[:80]) from error
 
 
 class _Sink:
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, *, metadata: bool) -> None:
         self._out = out
+        self._metadata = metadata
 
-    def write(self, ids: IdArray, vectors: FloatArray) -> None:
+    def write(self, ids: IdArray, vectors: FloatArray, metadata: Metadata) -> None:
         """Append one line for each row."""
-        for text, row in zip(ids.tolist(), vectors, strict=True):
-            line = json.dumps({"id": text, "vector": row.tolist()}, ensure_ascii=False)
+        for row, (text, vector) in enumerate(zip(ids.tolist(), vectors, strict=True)):
+            line = json.dumps({"id": text, "vector": vector.tolist()}, ensure_ascii=False)
+            if self._metadata:
+                line = f'{line[:-1]}, "metadata": {dump_metadata(metadata[row])}}}'
             self._out.write(line + "\n")
 
 
@@ -110,7 +139,15 @@ def _open_sink(plan: Plan) -> Iterator[_Sink]:
     ):
         head = {"space": plan.space.to_dict(), "rows": plan.rows}
         out.write(json.dumps(head, sort_keys=True, ensure_ascii=False) + "\n")
-        yield _Sink(out)
+        yield _Sink(out, metadata=plan.metadata)
 
 
-JSONL = FileFormat(suffix=".jsonl", read=_read, open_sink=_open_sink)
+JSONL = FileFormat(
+    suffix=".jsonl",
+    read=_read,
+    stream=_stream,
+    open_sink=_open_sink,
+    keeps_metadata=True,
+    asks=("id", "vector"),
+)
+NDJSON = replace(JSONL, suffix=".ndjson")

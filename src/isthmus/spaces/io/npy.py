@@ -21,12 +21,13 @@ from isthmus._files import atomic_set
 from isthmus._types import FloatArray, IdArray
 from isthmus.errors import InvalidIdError, MissingFileError
 from isthmus.spaces.ids import as_ids
-from isthmus.spaces.io.base import FileFormat, Plan, Raw, corrupt
+from isthmus.spaces.io.asked import Asked
+from isthmus.spaces.io.base import FileFormat, Metadata, Plan, Raw, corrupt
 from isthmus.spaces.io.npy_header import read_header, write_header
 from isthmus.spaces.io.space_json import parse_space
 from isthmus.spaces.space import Space
 
-__all__ = ["NPY", "read_bare", "space_beside"]
+__all__ = ["NPY", "check_lines", "read_bare", "space_beside"]
 
 FORMAT = "isthmus-npy-1"
 SAMPLED_ROWS = 256
@@ -59,9 +60,9 @@ def space_path(path: Path) -> Path:
     return path.with_suffix(".space.json")
 
 
-def _read(path: Path, memory_map: bool) -> Raw:  # noqa: FBT001 - the registry's call
+def _read(path: Path, asked: Asked) -> Raw:
     with path.open("rb") as stream:
-        vectors, start = _read_vectors(stream, path, memory_map=memory_map)
+        vectors, start = _read_vectors(stream, path, memory_map=asked.memory_map)
         ids, ids_hash = _read_ids(ids_path(path))
         found = {
             "rows": len(vectors),
@@ -209,10 +210,11 @@ class _Sink:
         self.ids_hash = hashlib.sha256()
         self.sample_hash = hashlib.sha256()
 
-    def write(self, ids: IdArray, vectors: FloatArray) -> None:
+    def write(self, ids: IdArray, vectors: FloatArray, metadata: Metadata) -> None:
         """Append one batch."""
+        del metadata
         texts = ids.tolist()
-        _check_lines(texts)
+        check_lines(texts)
         mark = MARK if not self._rows and texts[0].startswith(MARK) else ""
         text = (mark + "\n".join(texts) + "\n").encode()  # the reader takes one mark away
         self._ids.write(text)
@@ -224,7 +226,7 @@ class _Sink:
         self._rows += len(vectors)
 
 
-def _check_lines(ids: list[str]) -> None:
+def check_lines(ids: list[str]) -> None:
     """Refuse ids that one line each cannot hold."""
     together = "".join(ids)
     if any(mark in together for mark in LINE_BREAKS):

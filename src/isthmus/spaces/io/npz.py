@@ -1,4 +1,7 @@
-"""numpy archives: arrays ``ids`` and ``vectors``, and ``space``, a JSON string."""
+"""numpy archives: arrays ``ids`` and ``vectors``, and ``space``, a JSON string.
+
+Of what others wrote, the arrays are found by their names.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ import numpy.typing as npt
 from isthmus._files import atomic_path
 from isthmus._types import FloatArray, IdArray
 from isthmus.errors import IsthmusError
-from isthmus.spaces.io.base import FileFormat, Plan, Raw, check_plausible, corrupt
+from isthmus.spaces.io.asked import Asked
+from isthmus.spaces.io.base import FileFormat, Metadata, Plan, Raw, check_plausible, corrupt
+from isthmus.spaces.io.names import looks_like_vector, pick_id, pick_vector
 from isthmus.spaces.io.npy_header import read_header, write_header
 from isthmus.spaces.io.space_json import dump_space, parse_space
 
@@ -26,23 +31,16 @@ __all__ = ["NPZ"]
 BROKEN = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError)
 
 
-def _read(path: Path, memory_map: bool) -> Raw:  # noqa: FBT001 - the registry's call
-    del memory_map
+def _read(path: Path, asked: Asked) -> Raw:
     try:
         with zipfile.ZipFile(path) as archive:
-            names = set(archive.namelist())
-            missing = [name for name in ("ids", "vectors") if f"{name}.npy" not in names]
-            if missing:
-                found = ", ".join(sorted(name.removesuffix(".npy") for name in names)) or "none"
-                raise corrupt(
-                    path,
-                    expected="the arrays 'ids' and 'vectors'",
-                    got=f"no {' and no '.join(map(repr, missing))} among: {found[:200]}",
-                    do="save the arrays under these names: numpy.savez(path, ids=..., vectors=...)",
-                )
-            ids = _member(archive, "ids", path)
-            vectors = _member(archive, "vectors", path)
-            text = _member(archive, "space", path) if "space.npy" in names else None
+            names = sorted(
+                name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")
+            )
+            id_name, vector_name = _names(names, asked, path)
+            ids = _member(archive, id_name, path, what="ids")
+            vectors = _member(archive, vector_name, path, what="vectors")
+            text = _member(archive, "space", path, what="space") if "space" in names else None
     except IsthmusError:
         raise
     except BROKEN as error:
@@ -51,12 +49,21 @@ def _read(path: Path, memory_map: bool) -> Raw:  # noqa: FBT001 - the registry's
     return Raw(ids=ids, vectors=vectors, space=space)
 
 
-def _member(archive: zipfile.ZipFile, name: str, path: Path) -> npt.NDArray[Any]:
+def _names(names: list[str], asked: Asked, path: Path) -> tuple[str, str]:
+    """Name the arrays of the ids and the vectors: ours, or the only ones that are called so."""
+    ours = {"ids", "vectors"} <= set(names)
+    ids = pick_id(names, asked.id or ("ids" if ours else ""), path=path, what="array")
+    able = [name for name in names if looks_like_vector(name)]
+    wanted = asked.vector or ("vectors" if ours else "")
+    return ids, pick_vector(able, wanted, names=names, path=path, what="array")
+
+
+def _member(archive: zipfile.ZipFile, name: str, path: Path, *, what: str) -> npt.NDArray[Any]:
     """Read one array after its header was checked against the size of the member."""
     member = archive.getinfo(f"{name}.npy")
     check_plausible(path, unpacked=member.file_size, stored=member.compress_size)
     with archive.open(member) as stream:
-        read_header(stream, size=member.file_size, what=name, path=path)
+        read_header(stream, size=member.file_size, what=what, path=path)
     with archive.open(member) as stream:
         array: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
         stream.read(1)  # the archive's checksum is compared only at the end of the member
@@ -75,8 +82,9 @@ class _Sink:
         self._stream = stream
         self.ids: list[IdArray] = []
 
-    def write(self, ids: IdArray, vectors: FloatArray) -> None:
+    def write(self, ids: IdArray, vectors: FloatArray, metadata: Metadata) -> None:
         """Append one batch."""
+        del metadata
         self._stream.write(vectors.data.cast("B"))
         self.ids.append(ids)
 
@@ -109,4 +117,4 @@ def _entry(name: str) -> zipfile.ZipInfo:
     return zipfile.ZipInfo(f"{name}.npy")
 
 
-NPZ = FileFormat(suffix=".npz", read=_read, open_sink=_open_sink)
+NPZ = FileFormat(suffix=".npz", read=_read, open_sink=_open_sink, asks=("id", "vector"))

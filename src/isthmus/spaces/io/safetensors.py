@@ -17,7 +17,8 @@ import numpy.typing as npt
 from isthmus._files import atomic_path
 from isthmus._types import FloatArray, IdArray
 from isthmus.errors import WriteFailedError
-from isthmus.spaces.io.base import FileFormat, Plan, Raw, corrupt
+from isthmus.spaces.io.asked import Asked
+from isthmus.spaces.io.base import FileFormat, Metadata, Plan, Raw, corrupt
 from isthmus.spaces.io.space_json import dump_space, parse_space
 
 __all__ = ["SAFETENSORS"]
@@ -25,8 +26,8 @@ __all__ = ["SAFETENSORS"]
 NAMES = ("vectors", "ids", "id_ends")
 
 
-def _read(path: Path, memory_map: bool) -> Raw:  # noqa: FBT001 - the registry's call
-    del memory_map
+def _read(path: Path, asked: Asked) -> Raw:
+    del asked
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -79,8 +80,9 @@ class _Sink:
         self.ids: list[bytes] = []
         self.vectors: list[FloatArray] = []
 
-    def write(self, ids: IdArray, vectors: FloatArray) -> None:
+    def write(self, ids: IdArray, vectors: FloatArray, metadata: Metadata) -> None:
         """Keep one batch."""
+        del metadata
         self.ids += [text.encode() for text in ids.tolist()]
         self.vectors.append(vectors)
 

@@ -11,10 +11,15 @@ import numpy.typing as npt
 
 from isthmus._types import FloatArray, IdArray
 from isthmus._validate import check_positive
-from isthmus.errors import CountMismatchError, InvalidVectorsError, UnknownNameError
+from isthmus.errors import (
+    CountMismatchError,
+    InvalidVectorsError,
+    UnknownNameError,
+    UnsupportedOperationError,
+)
 from isthmus.spaces.ids import check_unique
-from isthmus.spaces.io.base import DType, Plan, Sink
-from isthmus.spaces.io.registry import format_of
+from isthmus.spaces.io.base import DType, Metadata, Plan, Sink
+from isthmus.spaces.io.registry import FORMATS, format_of
 from isthmus.spaces.space import Space
 from isthmus.spaces.vector_set import VectorSet
 
@@ -34,8 +39,14 @@ class VectorWriter:
         self._ids: list[IdArray] = []
         self._rows = 0
 
-    def write(self, vectors: VectorSet) -> None:
+    def write(self, vectors: VectorSet, metadata: Metadata | None = None) -> None:
         """Append the rows of a set.
+
+        Parameters
+        ----------
+        vectors : VectorSet
+        metadata : sequence of mappings of str to JSON values, one a row, optional
+            Only for a file that was opened with ``metadata=True``.
 
         Raises
         ------
@@ -47,6 +58,7 @@ class VectorWriter:
             A value that the number type on disk cannot hold.
         """
         self._plan.space.check(vectors.space, what="vectors for this file")
+        beside = self._checked(metadata, rows=len(vectors))
         if self._rows + len(vectors) > self._plan.rows:
             raise CountMismatchError(
                 expected=f"{self._plan.rows:,} rows in all",
@@ -54,9 +66,28 @@ class VectorWriter:
                 do="announce the right number with rows=",
             )
         block = _as_stored(vectors.matrix(), self._plan.numpy_dtype, first_row=self._rows)
-        self._sink.write(vectors.ids, block)
+        self._sink.write(vectors.ids, block, beside)
         self._ids.append(vectors.ids)
         self._rows += len(vectors)
+
+    def _checked(self, metadata: Metadata | None, *, rows: int) -> Metadata:
+        """Return one mapping a row where the file keeps them, else none."""
+        if not self._plan.metadata:
+            if metadata and any(metadata):
+                raise UnsupportedOperationError(
+                    expected="vectors alone",
+                    got="metadata beside them",
+                    do="open the file with metadata=True",
+                )
+            return ()
+        beside = [{} for _ in range(rows)] if metadata is None else metadata
+        if len(beside) != rows:
+            raise CountMismatchError(
+                expected=f"metadata for each of {rows:,} rows",
+                got=f"{len(beside):,}",
+                do="pass one mapping a row, or none at all",
+            )
+        return beside
 
     def finish(self) -> None:
         """Check what can be known only at the end: the count, and ids that came twice."""
@@ -72,12 +103,17 @@ class VectorWriter:
 
 @contextlib.contextmanager
 def open_writer(
-    path: Path | str, space: Space, *, rows: int, dtype: DType = "float16"
+    path: Path | str,
+    space: Space,
+    *,
+    rows: int,
+    dtype: DType = "float16",
+    metadata: bool = False,
 ) -> Iterator[VectorWriter]:
     """Open a file of vectors for writing in batches.
 
-    Memory holds one batch and the ids (``.safetensors`` holds all). The file appears only when
-    the block ends well; on any error what was there before stays.
+    Memory holds one batch and the ids (``.safetensors`` and ``.faiss`` hold all). The file appears
+    only when the block ends well; on any error what was there before stays.
 
     Parameters
     ----------
@@ -88,10 +124,14 @@ def open_writer(
     rows : int
         How many rows will come.
     dtype : {"float16", "float32"}, default "float16"
-        Number type on disk.
+        Number type on disk; ``.faiss`` and ``.index`` hold float32 whatever is asked for.
+    metadata : bool, default False
+        Keep metadata beside the vectors: ``.parquet``, ``.jsonl``, ``.ndjson`` and ``.vdf``.
 
     Raises
     ------
+    UnsupportedOperationError
+        A format that is only read, or that keeps no metadata.
     UnknownFormatError, UnknownNameError, ParameterError
         Before anything is written.
     CountMismatchError, DuplicateIdError
@@ -114,7 +154,15 @@ def open_writer(
     if dtype not in DTYPES:
         raise UnknownNameError.of("number type", str(dtype), DTYPES)
     check_positive(rows, name="rows")
-    plan = Plan(path=path, space=space, rows=rows, dtype=dtype)
+    if form.open_sink is None or (metadata and not form.keeps_metadata):
+        able = [name for name, other in FORMATS.items() if other.keeps_metadata or not metadata]
+        able = [name for name in able if FORMATS[name].open_sink is not None]
+        raise UnsupportedOperationError(
+            expected=f"a file to write{' with metadata' if metadata else ''}: {', '.join(able)}",
+            got=repr(path.name),
+            do="choose one of these endings",
+        )
+    plan = Plan(path, space, rows, dtype if form.half else "float32", metadata)
     with form.open_sink(plan) as sink:
         writer = VectorWriter(plan, sink)
         yield writer
