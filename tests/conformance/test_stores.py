@@ -100,6 +100,10 @@ class Poor(MemoryStore):
     def notes(self):
         raise refused("notes")
 
+    def write_notes(self, notes):
+        del notes
+        raise refused("notes")
+
 
 def refused(what: str) -> UnsupportedOperationError:
     return UnsupportedOperationError(expected=f"no {what}", got="it", do="use another store")

@@ -327,3 +327,34 @@ def test_rows_are_kept_bit_for_bit(url):
         ids = vectors.ids[::-1].tolist()
         back = store.fetch(ids).matrix()
         assert back.view(np.uint32).tolist() == values[::-1].view(np.uint32).tolist()
+
+
+def test_a_name_moves_in_one_transaction(url, rows):
+    with open_store(url, space=SPACE) as old, open_store(url) as reader:
+        old.upsert(rows(3), notes={"job": "1"})
+        with open_store(url.replace("docs", "new"), space=SPACE) as new:
+            new.upsert(rows(4))
+            assert new.take_name("docs", former="before") == "before"
+            assert (new.url, new.count()) == (url, 4)
+            assert (reader.count(), reader.notes()) == (3, {"job": "1"})  # a handle keeps its rows
+            assert new.take_name("docs", former="before") == ""  # it has the name already
+    with open_store(url) as new, open_store(url.replace("docs", "before")) as former:
+        assert (new.count(), former.count()) == (4, 3)
+        assert former.take_name("docs", former="new") == "new"
+        assert (former.url, former.count()) == (url, 3)
+        assert new.count() == 4
+
+
+def test_a_name_is_never_taken_from_two(url, rows):
+    names = ("docs", "new", "before")
+    for count, name in enumerate(names, start=1):
+        with open_store(url.replace("docs", name), space=SPACE) as store:
+            store.upsert(rows(count))
+    with open_store(url.replace("docs", "new")) as store:
+        with pytest.raises(ParameterError, match="'before', which is a collection"):
+            store.take_name("docs", former="before")
+        with pytest.raises(ParameterError, match="1 to 255"):
+            store.take_name("", former="x")
+    for count, name in enumerate(names, start=1):
+        with open_store(url.replace("docs", name)) as store:
+            assert store.count() == count

@@ -32,8 +32,22 @@ def test_without_faults_it_is_the_inner_store(inner):
     store.upsert(VectorSet(["d"], [[2, 0]], SPACE))
     assert store.delete(["d"]) == 1
     assert store.gather(np.array([["a", "", "a"]])).rows.tolist() == [[0, -1, 0]]
-    assert store.calls == {"search": 1, "gather": 1}
+    assert store.calls == {"search": 1, "gather": 1, "scan": 2, "upsert": 1}
     store.close()
+
+
+def test_faults_of_writes_and_of_single_batches(inner):
+    lost = Fault(kind="error", calls=[2], operation="scan")
+    store = FaultyStore(inner, [lost, Fault(kind="error", operation="upsert")])
+    batches = store.scan(batch_size=2)
+    assert len(next(batches).vectors) == 2
+    with pytest.raises(ConnectionError):
+        next(batches)
+    with pytest.raises(ConnectionError):
+        store.upsert(VectorSet(["d"], [[2, 0]], SPACE))
+    store.write_notes({"a": "1"})
+    assert (store.count(), store.notes()) == (3, {"a": "1"})
+    assert store.held(["b", "no"]).ids == ["b"]
 
 
 def test_faults_happen_on_the_chosen_calls(inner):

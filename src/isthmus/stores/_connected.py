@@ -244,7 +244,7 @@ class ConnectedStore(Store):
         notes: Mapping[str, str] | None = None,
     ) -> None:
         """Write rows batch by batch, then notes; see `Store.upsert`."""
-        self.space.check(vectors.space)
+        self._check_space(vectors.space)
         if metadata is not None and not self.capabilities.filters:
             raise self._refused("metadata")
         texts = to_json(metadata, rows=len(vectors))
@@ -386,6 +386,17 @@ class ConnectedStore(Store):
             there.check(space, what=f"for {self.url} a space")
         self._check_metric(there.metric)
         self._space, self._recorded = there, True
+
+    def _check_space(self, space: Space) -> None:
+        """Refuse vectors of another space, and of any where none is recorded."""
+        if not self._recorded:
+            raise SpaceMismatchError(
+                expected=f"vectors of the space of {self.url}, which is not recorded",
+                got=f"vectors of {space}",
+                do="if that model made the collection, say so: isthmus store record URL --model "
+                "NAME (in Python: open it with space=)",
+            )
+        self.space.check(space)
 
     def _record(self) -> Record:
         return Record(self._ask(self._read_record), self._url.options.get("vector", ""))

@@ -6,7 +6,7 @@ import json
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -14,8 +14,14 @@ import apsw
 import numpy as np
 
 from isthmus._types import FloatArray
-from isthmus.errors import CorruptStoreError, InputError, MissingCollectionError
+from isthmus.errors import (
+    CorruptStoreError,
+    InputError,
+    MissingCollectionError,
+    ParameterError,
+)
 from isthmus.spaces import Space
+from isthmus.stores._checks import check_collection
 from isthmus.stores._sqlite_errors import corrupt
 from isthmus.stores._sqlite_file import SqliteFile
 from isthmus.stores._sqlite_rows import RowTable
@@ -118,6 +124,38 @@ class Collection:
               shortest = min(coalesce(shortest, ?1), ?1), longest = max(coalesce(longest, ?2), ?2)
             WHERE number = ?3""",
             (float(lengths.min()), float(lengths.max()), self.number),
+        )
+
+    def renamed(
+        self, connection: apsw.Connection, name: str, former: str
+    ) -> tuple[str, Collection]:
+        """Take a name; return what had it is called now ("" where nothing had), and the record.
+
+        Raises
+        ------
+        MissingCollectionError, ParameterError
+        """
+        check_collection(name)
+        self.change(connection)  # refuses a collection that is gone
+        holder = connection.execute(
+            "SELECT number FROM isthmus_collections WHERE name = ?", (name,)
+        ).get
+        if holder == self.number:
+            return "", replace(self, name=name)
+        if holder is not None:
+            self._move(connection, int(holder), check_collection(former))
+        self._move(connection, self.number, name)
+        return former if holder is not None else "", replace(self, name=name)
+
+    def _move(self, connection: apsw.Connection, number: int, name: str) -> None:
+        if _look_up(connection, name) is not None:
+            raise ParameterError(
+                expected=f"a free name in {str(self.path)!r}",
+                got=f"{name!r}, which is a collection",
+                do="choose another name",
+            )
+        connection.execute(
+            "UPDATE isthmus_collections SET name = ? WHERE number = ?", (name, number)
         )
 
     def notes(self, connection: apsw.Connection) -> dict[str, str]:

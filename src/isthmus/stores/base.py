@@ -11,11 +11,11 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from isthmus._types import FloatArray, IdArray, IntArray, Metric
-from isthmus.errors import UnsupportedOperationError
+from isthmus.errors import UnknownIdError, UnsupportedOperationError
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores._native import NativeScore
 
-__all__ = ["Batch", "Capabilities", "Found", "Gathered", "NameRule", "Store", "Unchecked"]
+__all__ = ["Batch", "Capabilities", "Found", "Gathered", "Held", "NameRule", "Store", "Unchecked"]
 
 
 @dataclass(frozen=True)
@@ -195,6 +195,24 @@ class Gathered:
     rows: IntArray
 
 
+@dataclass(frozen=True)
+class Held:
+    """The rows of some ids that a store has.
+
+    Parameters
+    ----------
+    ids : list of str
+        Each once, in any order.
+    vectors : FloatArray of shape (len(ids), dim)
+    metadata : list of dict, one per row
+        Empty where a row, or the store, has none.
+    """
+
+    ids: list[str]
+    vectors: FloatArray
+    metadata: list[dict[str, Any]]
+
+
 class Store(ABC):
     """A collection of vectors in one space.
 
@@ -298,6 +316,32 @@ class Store(ABC):
     def fetch_metadata(self, ids: Sequence[str]) -> list[dict[str, Any]]:
         """Return the metadata of rows by id, in the order asked for; ids may repeat."""
 
+    def held(self, ids: Sequence[str]) -> Held:
+        """Return the rows of those of these ids that are there, each with its metadata.
+
+        For comparing two stores, where an id that is missing is an answer and no error.
+
+        Parameters
+        ----------
+        ids : sequence of str
+            All different; may be none.
+        """
+        texts = list(ids)
+        try:
+            found = self.fetch(texts) if texts else None
+        except UnknownIdError:
+            if len(texts) == 1:
+                return Held([], np.empty((0, self.space.dim), np.float32), [])
+            middle = len(texts) // 2
+            one, two = self.held(texts[:middle]), self.held(texts[middle:])
+            vectors = np.concatenate([one.vectors, two.vectors])
+            return Held(one.ids + two.ids, vectors, one.metadata + two.metadata)
+        if found is None:
+            return Held([], np.empty((0, self.space.dim), np.float32), [])
+        filters = self.capabilities.filters
+        metadata = self.fetch_metadata(texts) if filters else [{} for _ in texts]
+        return Held(texts, found.matrix(), metadata)
+
     def gather(self, ids: IdArray) -> Gathered:
         """Return rows by id where ids repeat: the candidates of many searches at once.
 
@@ -385,6 +429,22 @@ class Store(ABC):
             expected="a store that keeps notes",
             got=f"a {self.scheme} store",
             do="keep the cursor of the job in a file of your own, written after each batch",
+        )
+
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        """Keep notes without rows; the empty text removes one.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            When the store declares that it has none.
+        """
+        del notes
+        self.notes()  # refuses in a store that has none
+        raise UnsupportedOperationError(
+            expected="a store that keeps notes without rows",
+            got=f"a {self.scheme} store, which keeps them with rows only",
+            do="keep them in a file of your own",
         )
 
     def info(self) -> dict[str, Any]:

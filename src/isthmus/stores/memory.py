@@ -24,7 +24,7 @@ from isthmus.spaces.ids import name_few
 from isthmus.stores._answers import answers, best, no_rows
 from isthmus.stores._checks import as_queries, as_texts, check_notes, check_where, to_json
 from isthmus.stores._url import StoreUrl
-from isthmus.stores.base import Batch, Capabilities, Found, Store
+from isthmus.stores.base import Batch, Capabilities, Found, Held, Store
 
 __all__ = ["MemoryStore"]
 
@@ -122,13 +122,15 @@ class MemoryStore(Store):
             number = self._next if old is None else old.number
             self._next += old is None
             self._rows[text_id] = _Row(number, vector, text)
-        for key, value in checked.items():
-            self._notes[key] = value
-        self._notes = {key: value for key, value in self._notes.items() if value}
+        self._keep(checked)
 
     def notes(self) -> dict[str, str]:
         """Return the notes; see `Store.notes`."""
         return dict(self._notes)
+
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        """Keep notes without rows; see `Store.write_notes`."""
+        self._keep(check_notes(notes))
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove rows by id; return how many were there."""
@@ -143,6 +145,13 @@ class MemoryStore(Store):
     def fetch_metadata(self, ids: Sequence[str]) -> list[dict[str, Any]]:
         """Return metadata by id; see `Store.fetch_metadata`."""
         return [_fields(row) for row in self._look_up(ids)]
+
+    def held(self, ids: Sequence[str]) -> Held:
+        """Return the rows that are there; see `Store.held`."""
+        there = [text for text in ids if text in self._rows]
+        rows = [self._rows[text] for text in there]
+        vectors = np.array([row.vector for row in rows], np.float32).reshape(-1, self._space.dim)
+        return Held(there, vectors, [_fields(row) for row in rows])
 
     def search(
         self, queries: FloatArray, *, k: int, where: Mapping[str, Any] | None = None
@@ -175,6 +184,10 @@ class MemoryStore(Store):
             vectors = np.array([row.vector for _, row in batch], np.float32)
             metadata = tuple(_fields(row) for _, row in batch)
             yield Batch(VectorSet(ids, vectors, self._space), str(after), metadata)
+
+    def _keep(self, notes: Mapping[str, str]) -> None:
+        kept = {**self._notes, **notes}
+        self._notes = {key: value for key, value in kept.items() if value}
 
     def _look_up(self, ids: Sequence[str]) -> list[_Row]:
         texts = as_texts(ids)

@@ -33,7 +33,7 @@ from isthmus.stores._sqlite_file import SqliteFile
 from isthmus.stores._sqlite_rows import Block
 from isthmus.stores._sqlite_search import IndexKind, Searcher
 from isthmus.stores._url import StoreUrl, as_seconds
-from isthmus.stores.base import Batch, Capabilities, Found, Gathered, Store
+from isthmus.stores.base import Batch, Capabilities, Found, Gathered, Held, Store
 from isthmus.stores.memory import as_number
 
 __all__ = ["SqliteStore"]
@@ -73,6 +73,7 @@ class SqliteStore(Store):
         filters=True,
         scan=True,
         notes="with a batch",
+        switch="rename",
         persistent=True,
         concurrency="one writer, many readers",
         max_batch=None,
@@ -170,6 +171,12 @@ class SqliteStore(Store):
         with self._file.reading() as connection:
             return self._collection.notes(connection)
 
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        """Keep notes without rows; see `Store.write_notes`."""
+        checked = check_notes(notes)
+        with self._file.writing() as connection:
+            self._collection.write_notes(connection, checked)
+
     def delete(self, ids: Sequence[str]) -> int:
         """Remove rows by id; return how many were there."""
         texts = as_texts(ids)
@@ -195,6 +202,12 @@ class SqliteStore(Store):
         """Return metadata by id; see `Store.fetch_metadata`."""
         with self._file.reading() as connection:
             return [_fields(text) for text in self._read(connection, as_texts(ids)).metadata]
+
+    def held(self, ids: Sequence[str]) -> Held:
+        """Return the rows that are there; see `Store.held`."""
+        with self._file.reading() as connection:
+            block = self._rows.by_id(connection, list(ids))
+        return Held(block.ids, block.vectors, [_fields(text) for text in block.metadata])
 
     def gather(self, ids: IdArray) -> Gathered:
         """Return rows by id where ids repeat, from memory when they are there."""
@@ -245,6 +258,19 @@ class SqliteStore(Store):
             after = int(block.numbers[-1])
             vectors = VectorSet(np.array(block.ids, np.str_), block.vectors, self.space)
             yield Batch(vectors, str(after), tuple(_fields(text) for text in block.metadata))
+
+    def take_name(self, name: str, *, former: str) -> str:
+        """Take a name in one transaction; see `Store.take_name`.
+
+        Raises
+        ------
+        ParameterError
+            ``former`` is taken.
+        """
+        with self._file.writing() as connection:
+            before, self._collection = self._collection.renamed(connection, name, former)
+        self._url = replace(self._url, collection=name)
+        return before
 
     def info(self) -> dict[str, Any]:
         """Return what `Store.info` does, and the index."""

@@ -13,11 +13,12 @@ import numpy as np
 from isthmus._types import FloatArray, IdArray
 from isthmus.errors import UnknownIdError, UnknownNameError, UnsupportedOperationError
 from isthmus.spaces import Space, VectorSet
-from isthmus.stores.base import Batch, Found, Gathered, Store
+from isthmus.stores.base import Batch, Found, Gathered, Held, Store
 
 __all__ = ["Fault", "FaultKind", "FaultyStore"]
 
 FaultKind = Literal["delay", "error", "nan", "shape", "short", "gone", "duplicate"]
+Operation = Literal["search", "gather", "scan", "upsert"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +35,9 @@ class Fault:
         id of its best one.
     calls : collection of int, optional
         Which calls of that operation, from 1; default: all.
-    operation : {"search", "gather"}, default "search"
-        Where it happens; only ``delay`` and ``error`` happen in ``gather``.
+    operation : {"search", "gather", "scan", "upsert"}, default "search"
+        Where it happens; only ``delay`` and ``error`` happen in the others. Each batch of a scan
+        is a call.
     seconds : float, default 0.0
     error : Exception, default ConnectionError("the connection was lost")
 
@@ -47,7 +49,7 @@ class Fault:
 
     kind: FaultKind
     calls: Collection[int] | None = None
-    operation: Literal["search", "gather"] = "search"
+    operation: Operation = "search"
     seconds: float = 0.0
     error: Exception | None = None
 
@@ -71,7 +73,7 @@ class FaultyStore(Store):
     Attributes
     ----------
     calls : dict of str to int
-        How often ``search`` and ``gather`` were called.
+        How often ``search``, ``gather`` and ``upsert`` were called, and batches of a ``scan`` read.
 
     Examples
     --------
@@ -97,7 +99,7 @@ class FaultyStore(Store):
         self._sleep = sleep
         self._hidden: set[str] = set()
         self.capabilities = inner.capabilities
-        self.calls = {"search": 0, "gather": 0}
+        self.calls = {"search": 0, "gather": 0, "scan": 0, "upsert": 0}
 
     @classmethod
     def open(cls, url: str, *, space: Space | None = None) -> Self:
@@ -135,7 +137,8 @@ class FaultyStore(Store):
         metadata: Sequence[Mapping[str, Any]] | None = None,
         notes: Mapping[str, str] | None = None,
     ) -> None:
-        """Write rows; see `Store.upsert`."""
+        """Write rows, or go wrong before anything is written."""
+        self._before("upsert")
         self._inner.upsert(vectors, metadata=metadata, notes=notes)
 
     def delete(self, ids: Sequence[str]) -> int:
@@ -172,8 +175,22 @@ class FaultyStore(Store):
         return found
 
     def scan(self, *, batch_size: int = 10_000, cursor: str = "") -> Iterator[Batch]:
-        """Yield all rows; see `Store.scan`."""
-        return self._inner.scan(batch_size=batch_size, cursor=cursor)
+        """Yield all rows, or go wrong before a batch."""
+        batches = self._inner.scan(batch_size=batch_size, cursor=cursor)
+        while True:
+            self._before("scan")
+            batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+
+    def held(self, ids: Sequence[str]) -> Held:
+        """Return the rows that the inner store has."""
+        return self._inner.held(ids)
+
+    def write_notes(self, notes: Mapping[str, str]) -> None:
+        """Keep notes in the inner store."""
+        self._inner.write_notes(notes)
 
     def notes(self) -> dict[str, str]:
         """Return the notes of the inner store."""

@@ -186,6 +186,24 @@ def fetches_in_the_order_asked_for(make: MakeStore) -> None:
             store.search(random_set(64, some_space(), seed=1).matrix(), k=2)
 
 
+def gives_what_it_has(make: MakeStore) -> None:
+    """`held` gives the rows of those ids that are there, with their metadata, and no error."""
+    given = filled(make, random_set(30, some_space()))
+    with given.store as store:
+        asked = ["row-7", "no", "row-30", *(f"none-{row}" for row in range(5)), "row-1"]
+        expected, got = given.reference.held(asked), store.held(asked)
+        expect(sorted(got.ids) == sorted(expected.ids), "the ids that are there, each once")
+        places = [got.ids.index(text) for text in expected.ids]
+        agree(got.vectors[places], as_stored(store, expected.vectors), store)
+        if store.capabilities.filters:
+            metadata = [got.metadata[place] for place in places]
+            expect(metadata == expected.metadata, "the metadata of each row")
+        for nothing in ([], ["no"]):
+            found = store.held(nothing)
+            empty = (found.ids, found.metadata, found.vectors.shape) == ([], [], (0, 12))
+            expect(empty, "nothing of what is not there")
+
+
 def keeps_notes_with_a_batch(make: MakeStore) -> None:
     """Notes commit with the rows, or the store refuses them."""
     vectors = random_set(3, some_space())
@@ -194,6 +212,8 @@ def keeps_notes_with_a_batch(make: MakeStore) -> None:
             expect_error(UnsupportedOperationError, store.notes, what="notes")
             with_note = partial(store.upsert, vectors, notes={"cursor": "1"})
             expect_error(UnsupportedOperationError, with_note, what="notes")
+            alone = partial(store.write_notes, {"cursor": "1"})
+            expect_error(UnsupportedOperationError, alone, what="notes without rows")
             expect(store.count() == 0, "nothing written when notes are refused")
             return
         expect(store.notes() == {}, "no notes at the start")
@@ -208,6 +228,9 @@ def keeps_notes_with_a_batch(make: MakeStore) -> None:
             SpaceMismatchError, lambda: store.upsert(other, notes={"cursor": "3"}), what="a space"
         )
         expect(store.notes() == {"cursor": "2"}, "no note of an upsert that failed")
+        store.write_notes({"cursor": "", "alone": "é3"})
+        expect(store.notes() == {"alone": "é3"}, "notes without rows")
+        expect(store.count() == len(vectors), "no row lost by a note")
 
 
 def refuses_bad_rows(make: MakeStore) -> None:
@@ -414,6 +437,7 @@ CHECKS = (
     deletes_rows,
     resumes_a_scan,
     fetches_in_the_order_asked_for,
+    gives_what_it_has,
     keeps_notes_with_a_batch,
     refuses_bad_rows,
     writes_all_or_nothing,
