@@ -17,7 +17,7 @@ from isthmus.cli.inspect import inspect
 from isthmus.cli.integrate import integrate
 from isthmus.cli.link import link
 from isthmus.cli.search import search
-from isthmus.cli.store import store_add, store_info
+from isthmus.cli.store import store_add, store_info, store_record
 from isthmus.cli.suggest import suggest
 
 __all__ = ["GROUPS", "NAMES", "app", "command"]
@@ -36,7 +36,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "integrate": integrate,
 }
 GROUPS: Mapping[str, Mapping[str, Callable[..., None]]] = {
-    "store": {"add": store_add, "info": store_info}
+    "store": {"add": store_add, "info": store_info, "record": store_record}
 }
 GROUP_HELP = {"store": "Fill and look at stores."}
 NAMES = (*COMMANDS, *GROUPS)

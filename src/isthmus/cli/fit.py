@@ -24,11 +24,10 @@ from isthmus.cli.options import (
 )
 from isthmus.cli.output import Output, grid
 from isthmus.cli.params import as_pairs, as_training_params
+from isthmus.cli.place import Place
 from isthmus.cli.tables import about_bridge, report_table, say_number
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.table import Table
 
     from isthmus.bridge import Bridge
@@ -97,7 +96,7 @@ def fit(
 
 
 def _tell_of_unpaired(
-    bridge: Bridge, output: Output, *, source: Path | None, target: Path | None
+    bridge: Bridge, output: Output, *, source: Place | None, target: Place | None
 ) -> None:
     """Note rows that were given and that the map did not look at."""
     made = bridge.provenance

@@ -9,6 +9,7 @@ import typer
 
 from isthmus.cli.options import Json, PlotOut, Quiet, Seed
 from isthmus.cli.output import Output, facts, grid
+from isthmus.cli.place import Place
 from isthmus.cli.tables import say_number, say_value
 from isthmus.cli.text import printable
 from isthmus.errors import ParameterError
@@ -25,10 +26,17 @@ SHOWN_BINS = 5
 
 
 def inspect(
-    a: Annotated[Path, typer.Argument(metavar="A", help="Vectors.", show_default=False)],
+    a: Annotated[
+        Place,
+        typer.Argument(
+            parser=Place, metavar="A", help="Vectors: a file, or a store URL.", show_default=False
+        ),
+    ],
     b: Annotated[
-        Path | None,
-        typer.Argument(metavar="[B]", help="Vectors to compare A with.", show_default=False),
+        Place | None,
+        typer.Argument(
+            parser=Place, metavar="[B]", help="Vectors to compare A with.", show_default=False
+        ),
     ] = None,
     *,
     plot: PlotOut = None,
@@ -36,7 +44,7 @@ def inspect(
     quiet: Quiet = False,
     seed: Seed = 0,
 ) -> None:
-    """Look at one or two files of vectors.
+    """Look at one or two files or collections of vectors.
 
     Counts, lengths, bad and repeated rows, hubs; with B, whether the spaces are the same and how
     far neighbours and distances of shared ids agree, near and far, as a picture too. A file that no
@@ -65,7 +73,7 @@ def inspect(
     output.done(result.to_dict())
 
 
-def _check_plot(plot: Path, b: Path | None) -> None:
+def _check_plot(plot: Path, b: Place | None) -> None:
     """Refuse a picture that cannot be made or written, before anything is looked at."""
     from isthmus._files import check_file_writable
     from isthmus.evaluate.plots import check_plot_path

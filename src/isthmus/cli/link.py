@@ -78,7 +78,7 @@ def link(
     output = Output("link", as_json=as_json, quiet=quiet)
     if require is not None and require not in REQUIRABLE:
         raise UnknownNameError.of("verdict to require", require, REQUIRABLE)
-    checkpoint = _check_place(out, [source, target, seeds, *(seed_vectors or ())])
+    checkpoint = _check_place(out, [source.file, target.file, seeds, *(seed_vectors or ())])
     if checkpoint.exists() and not resume:
         output.warn(f"{checkpoint.name} of a stopped run is replaced; --resume would go on from it")
     found = find_links(

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from isthmus.cli.place import Place
+
 __all__ = [
     "Answers",
     "BridgeFolder",
@@ -61,10 +63,22 @@ Require = Annotated[
     ),
 ]
 Source = Annotated[
-    Path, typer.Argument(metavar="A", help="Vectors of the source space.", show_default=False)
+    Place,
+    typer.Argument(
+        parser=Place,
+        metavar="A",
+        help="Vectors of the source space: a file, or a store URL.",
+        show_default=False,
+    ),
 ]
 Target = Annotated[
-    Path, typer.Argument(metavar="B", help="Vectors of the target space.", show_default=False)
+    Place,
+    typer.Argument(
+        parser=Place,
+        metavar="B",
+        help="Vectors of the target space: a file, or a store URL.",
+        show_default=False,
+    ),
 ]
 BridgeFolder = Annotated[
     Path, typer.Argument(metavar="BRIDGE", help="Folder of a bridge.", show_default=False)
@@ -206,18 +220,20 @@ PairsOrNone = Annotated[
     ),
 ]
 UnpairedSource = Annotated[
-    Path | None,
+    Place | None,
     typer.Option(
         "--unpaired-source",
+        parser=Place,
         metavar="F",
         help="More vectors of A's space, without a pair. Default: the rows of A without one.",
         show_default=False,
     ),
 ]
 UnpairedTarget = Annotated[
-    Path | None,
+    Place | None,
     typer.Option(
         "--unpaired-target",
+        parser=Place,
         metavar="F",
         help="More vectors of B's space, without a pair. Default: the rows of B without one.",
         show_default=False,
@@ -251,18 +267,20 @@ MinRetention = Annotated[
 
 # evaluate
 Queries = Annotated[
-    Path | None,
+    Place | None,
     typer.Option(
         "--queries",
+        parser=Place,
         metavar="F",
         help="Queries in the source space, to search B through the bridge.",
         show_default=False,
     ),
 ]
 TargetQueries = Annotated[
-    Path | None,
+    Place | None,
     typer.Option(
         "--target-queries",
+        parser=Place,
         metavar="F",
         help="The same queries encoded by the target's model: the oracle.",
         show_default=False,
@@ -298,9 +316,13 @@ FederationFile = Annotated[
     Path, typer.Argument(metavar="FEDERATION.toml", help="Its file.", show_default=False)
 ]
 HubQueries = Annotated[
-    Path,
+    Place,
     typer.Option(
-        "--query-vectors", metavar="F", help="Queries in the hub's space.", show_default=False
+        "--query-vectors",
+        parser=Place,
+        metavar="F",
+        help="Queries in the hub's space.",
+        show_default=False,
     ),
 ]
 Answers = Annotated[int, typer.Option("--k", metavar="K", help="Answers per query.")]

@@ -14,9 +14,10 @@ from isthmus.errors import UnsupportedOperationError
 if TYPE_CHECKING:
     from isthmus.spaces import Space
 
-__all__ = ["check_lasting", "store_add", "store_info"]
+__all__ = ["check_lasting", "store_add", "store_info", "store_record"]
 
 BATCH_ROWS = 10_000
+_UNRECORDED = "no; isthmus store record URL --model NAME says which model made it"
 
 Url = Annotated[
     str,
@@ -108,6 +109,7 @@ def store_info(url: Url, *, as_json: Json = False, quiet: Quiet = False, seed: S
                 ("url", str(told["url"])),
                 ("rows", f"{told['count']:,}"),
                 ("space", str(space)),
+                ("recorded", "yes" if told["recorded"] else _UNRECORDED),
                 ("fingerprint", str(told["fingerprint"])[:16]),
                 *([("bridged from", space.bridged_from)] if space.bridged_from else []),
                 ("metrics", ", ".join(able["metrics"])),
@@ -118,6 +120,54 @@ def store_info(url: Url, *, as_json: Json = False, quiet: Quiet = False, seed: S
         )
     )
     output.done(told)
+
+
+def store_record(
+    url: Url,
+    *,
+    model: Annotated[
+        str,
+        typer.Option("--model", metavar="NAME", help="Encoder of the vectors.", show_default=False),
+    ],
+    revision: Annotated[
+        str, typer.Option("--revision", metavar="TEXT", help="Version of its weights.")
+    ] = "",
+    preprocessing: Annotated[
+        str, typer.Option("--preprocessing", metavar="TEXT", help="What was done to the texts.")
+    ] = "",
+    normalized: Annotated[
+        bool, typer.Option("--normalized", help="The encoder gives vectors of length 1.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    seed: Seed = 0,
+) -> None:
+    """Record which model made a collection that another program filled.
+
+    Dimension and metric are the database's own. From then on nothing of another space meets these
+    vectors without a bridge. No row is touched, and a space that is recorded already is never
+    replaced by another. Nothing in it is random: --seed changes nothing.
+    """
+    del seed
+    from isthmus.spaces import Space
+    from isthmus.stores import open_store
+
+    output = Output("store record", as_json=as_json, quiet=quiet)
+    with open_store(url) as found:
+        dim, metric, before = found.space.dim, found.space.metric, found.recorded
+    space = Space(
+        model=model,
+        dim=dim,
+        revision=revision,
+        metric=metric,
+        normalized=normalized,
+        preprocessing=preprocessing,
+    )
+    with open_store(url, space=space) as store:
+        told = store.info()
+    done = "Recorded already" if before else "Recorded"
+    output.say(f"{done}: {space}, fingerprint {space.fingerprint[:16]}, for {told['url']}")
+    output.done({"url": told["url"], "space": told["space"], "recorded_before": before})
 
 
 def _read_back(error: float) -> str:

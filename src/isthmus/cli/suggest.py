@@ -9,13 +9,17 @@ import typer
 
 from isthmus.cli.options import Json, Quiet, Seed, Source
 from isthmus.cli.output import Output
+from isthmus.cli.place import Place
 
 __all__ = ["suggest"]
 
 OtherSide = Annotated[
-    Path | None,
+    Place | None,
     typer.Argument(
-        metavar="[B]", help="Vectors of the target space, beside --pairs.", show_default=False
+        parser=Place,
+        metavar="[B]",
+        help="Vectors of the target space, beside --pairs.",
+        show_default=False,
     ),
 ]
 HowMany = Annotated[int, typer.Option("--n", metavar="N", help="How many vectors.")]
@@ -46,9 +50,10 @@ Strategy = Annotated[
     ),
 ]
 Near = Annotated[
-    Path | None,
+    Place | None,
     typer.Option(
         "--near",
+        parser=Place,
         metavar="F",
         help="Vectors in A's space that show where partners are to be expected.",
         show_default=False,

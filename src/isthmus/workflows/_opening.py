@@ -1,4 +1,4 @@
-"""Files that stand in for the objects they hold."""
+"""Files and collections that stand in for the objects they hold."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from isthmus.errors import InputError
 from isthmus.spaces import Qrels, VectorSet
 from isthmus.spaces.io import format_of
+from isthmus.stores.reading import is_store_url, read_collection
 
 __all__ = ["NONE_GIVEN", "open_qrels", "open_vectors"]
 
@@ -15,21 +16,25 @@ NONE_GIVEN = "none"
 
 
 def open_vectors(vectors: VectorSet | Path | str) -> VectorSet:
-    """Return a set, read from its file where a path was given; it stays on disk where it can.
+    """Return a set, read from its file or store where a path or a store URL was given.
+
+    What is in a file stays on disk where it can; a collection is read into memory.
 
     Raises
     ------
-    MissingFileError, UnknownFormatError, CorruptFileError, InputError
+    MissingFileError, UnknownFormatError, CorruptFileError, InputError, StoreError
     """
     if isinstance(vectors, VectorSet):
         return vectors
     if not isinstance(vectors, Path | str):
         shape = getattr(vectors, "shape", None)
         raise InputError(
-            expected="a VectorSet, or the path of its file",
+            expected="a VectorSet, the path of its file, or a store URL",
             got=f"a {type(vectors).__name__}" + (f" of shape {shape}" if shape else ""),
             do="make one: VectorSet(ids, vectors, Space(model=..., dim=...))",
         )
+    if isinstance(vectors, str) and is_store_url(vectors):
+        return read_collection(vectors)
     path = Path(vectors)
     return VectorSet.load(path, memory_map=format_of(path).memory_maps)
 

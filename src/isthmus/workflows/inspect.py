@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from isthmus.spaces.io.npy import read_bare
 from isthmus.spaces.io.registry import load_stored, read_raw
 from isthmus.spaces.sampling import draw_rows
 from isthmus.spaces.space import IDENTITY
+from isthmus.stores.reading import is_store_url
 from isthmus.workflows._look import (
     ASKED_ROWS,
     SEARCHED_ROWS,
@@ -232,22 +233,27 @@ def _look(
 ) -> tuple[VectorSet | None, SetInspection]:
     """Look at a set; the set is None where its rows cannot be used."""
     try:
-        if isinstance(vectors, Path | str):
+        if isinstance(vectors, Path | str) and not is_store_url(vectors):
             path = Path(vectors)
             opened, dtype = load_stored(path, memory_map=format_of(path).memory_maps)
         else:
             opened = open_vectors(vectors)
             dtype = opened.vectors.dtype
     except MissingFileError:
-        if isinstance(vectors, VectorSet) or not Path(vectors).is_file():
+        if not _is_file(vectors):
             raise
         return None, _look_without_ids(Path(vectors), seed=seed, track=track)
     except InputError:
-        if not isinstance(vectors, Path | str):
+        if not _is_file(vectors):
             raise
         return None, _look_at_file(Path(vectors), seed=seed, track=track)
     looked = look_at_rows(opened.ids, opened.vectors, opened.space, seed=seed, track=track)
     return (opened if looked.sound else None), replace(looked, dtype=str(dtype))
+
+
+def _is_file(vectors: object) -> TypeGuard[Path | str]:
+    named = isinstance(vectors, Path | str) and not is_store_url(vectors)
+    return named and Path(cast("str", vectors)).is_file()
 
 
 def _look_at_file(path: Path, *, seed: int, track: Track[Any]) -> SetInspection:
