@@ -9,7 +9,8 @@ import pytest
 
 from isthmus.errors import MissingCollectionError, UnknownNameError
 from isthmus.spaces import Space
-from isthmus.stores import MemoryStore, Store, open_store, schemes, store_class
+from isthmus.stores import MemoryStore, Store, open_store, resolve_url, schemes, store_class
+from isthmus.stores.registry import place_of
 
 
 def test_every_line_leads_to_a_store():
@@ -39,3 +40,15 @@ def test_the_room_is_light():
     code = "import sys, isthmus.stores; print([m for m in ('apsw', 'faiss') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_what_stands_behind_a_host_is_no_path_of_this_machine():
+    url = "postgresql://me@db.example:5432/sales?collection=docs"
+    assert resolve_url(url, "/data") == url
+    assert place_of(url, "/data") == url
+
+
+def test_a_second_vector_is_another_place_and_a_time_out_is_not():
+    url = "postgresql://db.example/sales?collection=docs"
+    assert place_of(url + "&timeout=3", "/") == place_of(url, "/")
+    assert place_of(url + "&vector=new", "/") != place_of(url, "/")

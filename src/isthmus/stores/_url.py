@@ -97,8 +97,11 @@ class StoreUrl:
         )
 
     def relative_to(self, folder: Path | str) -> StoreUrl:
-        """Return the URL with a relative path read from ``folder``, made absolute."""
-        if not self.path:
+        """Return the URL with a relative path read from ``folder``, made absolute.
+
+        What stands behind a host is no path of this machine and stays.
+        """
+        if self.place or not self.path:
             return self
         path = str(Path(folder).absolute() / self.path)
         return StoreUrl(self.scheme, self.place, path, self.collection, self.options)

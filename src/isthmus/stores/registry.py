@@ -32,6 +32,10 @@ STORES = MappingProxyType(
 )
 
 
+_MANNERS = ("index", "secret", "timeout")
+"""Options that say how a collection is opened, not which one it is."""
+
+
 def schemes() -> tuple[str, ...]:
     """Return the known schemes in alphabetical order.
 
@@ -105,8 +109,11 @@ def place_of(url: str, folder: Path | str) -> str:
     1
     """
     parsed = StoreUrl.parse(url).relative_to(folder)
-    path = os.path.realpath(parsed.path) if parsed.path else ""
-    return str(StoreUrl(parsed.scheme, parsed.place, path, parsed.collection))
+    path = parsed.path
+    if path and not parsed.place:
+        path = os.path.realpath(path)
+    options = {key: parsed.options[key] for key in sorted(parsed.options) if key not in _MANNERS}
+    return str(StoreUrl(parsed.scheme, parsed.place, path, parsed.collection, options))
 
 
 def resolve_url(url: str, folder: Path | str) -> str:
