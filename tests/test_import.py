@@ -15,7 +15,11 @@ HEAVY = (
     *("numpy", "scipy", "sklearn", "faiss", "torch", "apsw", "sqlite_vec", "pyarrow", "pydantic"),
     *("safetensors", "matplotlib", "rich", "typer", "onnx", "onnxruntime"),
 )
-CLIENTS = ("qdrant_client", "chromadb", "pymilvus", "lancedb", "psycopg", "redis", "weaviate")
+CLIENTS = (
+    *("qdrant_client", "qdrant_edge", "chromadb", "pymilvus", "milvus_lite", "lancedb", "duckdb"),
+    *("psycopg", "psycopg_pool", "pgvector", "redis", "typesense", "weaviate", "elasticsearch"),
+    *("opensearchpy", "usearch"),
+)
 WATCH = """
 import json, sys
 {code}
@@ -46,6 +50,12 @@ def test_the_whole_public_interface_imports_neither_torch_nor_a_client():
 def test_no_store_is_loaded_before_its_scheme_is_used():
     found = loaded("import isthmus.stores; isthmus.stores.schemes()")
     assert not found & {"apsw", "sqlite_vec", *CLIENTS}
+
+
+def test_no_client_is_loaded_before_a_connection_is_made():
+    """A store's class tells what it can do, also where its client is not installed."""
+    found = loaded("import isthmus.stores as s; [s.store_class(scheme) for scheme in s.schemes()]")
+    assert not found & set(CLIENTS)
 
 
 @pytest.mark.parametrize("arguments", ["", "--help", "--version", "fit --help"])
