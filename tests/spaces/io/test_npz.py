@@ -7,7 +7,13 @@ import zipfile
 import numpy as np
 import pytest
 
-from isthmus.errors import CorruptFileError, DuplicateIdError, InvalidIdError, InvalidVectorsError
+from isthmus.errors import (
+    CorruptFileError,
+    DuplicateIdError,
+    InputError,
+    InvalidIdError,
+    InvalidVectorsError,
+)
 from isthmus.spaces import Space, VectorSet
 
 SPACE = Space(model="m", dim=2)
@@ -142,3 +148,27 @@ def test_a_changed_byte_is_noticed(tmp_path):
 def test_ids_with_line_breaks_are_fine_here(tmp_path):
     VectorSet(["a\nb", "c\r"], VECTORS, SPACE).save(tmp_path / "v.npz")
     assert VectorSet.load(tmp_path / "v.npz").ids.tolist() == ["a\nb", "c\r"]
+
+
+@pytest.mark.parametrize("name", ["ids", "id", "_id", "doc_id"])
+@pytest.mark.parametrize("vector", ["embeddings", "vectors", "embedding", "emb", "values"])
+def test_arrays_by_other_names(tmp_path, name, vector):
+    arrays = {name: IDS, vector: VECTORS, "labels": np.arange(len(IDS))}
+    np.savez_compressed(tmp_path / "v.npz", **arrays)
+    found = VectorSet.load(tmp_path / "v.npz", space=SPACE)
+    assert (found.ids.tolist(), found.matrix().tolist()) == (IDS.tolist(), VECTORS.tolist())
+
+
+def test_arrays_that_are_named_after_the_path(tmp_path):
+    np.savez(tmp_path / "v.npz", VECTORS, IDS)
+    with pytest.raises(CorruptFileError, match=r"got arrays 'arr_0', 'arr_1'.*npz\?id=NAME"):
+        VectorSet.load(tmp_path / "v.npz", space=SPACE)
+    found = VectorSet.load(f"{tmp_path / 'v.npz'}?id=arr_1&vector=arr_0", space=SPACE)
+    assert found.ids.tolist() == IDS.tolist()
+
+
+def test_several_arrays_of_vectors(tmp_path):
+    np.savez(tmp_path / "v.npz", ids=IDS, text_emb=VECTORS, image_emb=VECTORS)
+    with pytest.raises(InputError, match="got 2: 'image_emb', 'text_emb'"):
+        VectorSet.load(tmp_path / "v.npz", space=SPACE)
+    assert len(VectorSet.load(f"{tmp_path / 'v.npz'}?vector=text_emb", space=SPACE)) == len(IDS)

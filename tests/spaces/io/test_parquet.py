@@ -1,14 +1,24 @@
 """Parquet, ours and others'."""
 
+import datetime as dt
+import decimal
 import json
+import uuid
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from isthmus.errors import CorruptFileError, InvalidIdError, InvalidVectorsError
+from isthmus.errors import (
+    CorruptFileError,
+    DuplicateIdError,
+    InputError,
+    InvalidIdError,
+    InvalidVectorsError,
+)
 from isthmus.spaces import Space, VectorSet
+from isthmus.spaces.io import open_records
 
 SPACE = Space(model="m", dim=2)
 IDS = pa.array(["a", "b"])
@@ -119,3 +129,97 @@ def test_a_broken_space(tmp_path):
     pq.write_table(table, tmp_path / "v.parquet")
     with pytest.raises(CorruptFileError, match="a space as JSON"):
         VectorSet.load(tmp_path / "v.parquet")
+
+
+@pytest.mark.parametrize("name", ["_id", "ids", "doc_id", "ID", "pk", "uuid"])
+@pytest.mark.parametrize("vector", ["embedding", "values", "emb", "title_vec", "X"])
+def test_columns_by_other_names(tmp_path, name, vector):
+    table = pa.table({"n": [1, 2], name: IDS, vector: pa.array(ROWS), "__index_level_0__": [0, 1]})
+    pq.write_table(table, tmp_path / "v.parquet")
+    records = open_records(tmp_path / "v.parquet", space=SPACE)
+    assert records.taken == f"ids from the column {name!r}, vectors from {vector!r}"
+    ((vectors, metadata),) = records
+    assert (vectors.ids.tolist(), vectors.matrix().tolist()) == (["a", "b"], ROWS)
+    assert metadata == ({"n": 1}, {"n": 2})
+
+
+def test_uuids_become_text(tmp_path):
+    names = [uuid.UUID(int=7), uuid.UUID(int=8)]
+    write(tmp_path / "v.parquet", pa.array([each.bytes for each in names], pa.uuid()), ROWS)
+    found = VectorSet.load(tmp_path / "v.parquet", space=SPACE)
+    assert found.ids.tolist() == [str(each) for each in names]
+
+
+def test_several_columns_of_vectors(tmp_path):
+    path = tmp_path / "v.parquet"
+    write(path, IDS, pa.array(ROWS), title_embedding=pa.array(ROWS[::-1]), year=pa.array([1, 2]))
+    with pytest.raises(InputError, match=r"got 2: 'vector', 'title_embedding'.*parquet\?vector="):
+        VectorSet.load(path, space=SPACE)
+    ((vectors, metadata),) = open_records(f"{path}?vector=title_embedding", space=SPACE)
+    assert vectors.matrix().tolist() == ROWS[::-1]
+    assert metadata == ({"year": 1}, {"year": 2})
+    with pytest.raises(CorruptFileError, match=r"the column 'no', once; got columns 'id', 'vec"):
+        VectorSet.load(f"{path}?vector=no", space=SPACE)
+    with pytest.raises(CorruptFileError, match="'year' as lists of numbers; got type int64"):
+        VectorSet.load(f"{path}?vector=year", space=SPACE)
+
+
+def test_metadata_of_every_type(tmp_path):
+    day = dt.datetime(2020, 1, 2, tzinfo=dt.UTC)
+    others = {
+        "text": pa.array(["x", None]),
+        "flag": pa.array([True, None]),
+        "number": pa.array([1.5, float("nan")]),
+        "time": pa.array([day, None]),
+        "tags": pa.array([["a", "b"], None]),
+        "scores": pa.array([[1, 2], None]),
+        "blob": pa.array([b"\x00\xff", None]),
+        "inside": pa.array([{"a": 1}, None]),
+        "word": pa.array(["w", None]).dictionary_encode(),
+        "price": pa.array([decimal.Decimal("1.50"), None]),
+        "payload": pa.array([{"opened": 1}, {"opened": 2}]),
+        "metadata": pa.array(['{"deep": {"er": null}}', "no object"]),
+    }
+    write(tmp_path / "v.parquet", IDS, pa.array(ROWS), **others)
+    ((_, metadata),) = open_records(tmp_path / "v.parquet", space=SPACE)
+    assert metadata == (
+        {
+            "text": "x",
+            "flag": True,
+            "number": 1.5,
+            "time": "2020-01-02T00:00:00+00:00",
+            "tags": ["a", "b"],
+            "scores": [1, 2],
+            "blob": "AP8=",
+            "inside": {"a": 1},
+            "word": "w",
+            "price": "1.50",
+            "opened": 1,
+            "deep": {"er": None},
+        },
+        {"opened": 2, "metadata": "no object"},
+    )
+
+
+def test_lengths_are_counted_over_the_whole_column(tmp_path, monkeypatch):
+    monkeypatch.setattr("isthmus.spaces.io.parquet.BATCH_ROWS", 2)
+    rows = [[1.0, 2.0]] * 5 + [[1.0, 2.0, 3.0]] * 3 + [[]]
+    write(tmp_path / "v.parquet", pa.array(range(9)), pa.array(rows))
+    message = "got 2 numbers in 5 rows, 3 numbers in 3 rows, 0 numbers in 1 rows"
+    with pytest.raises(CorruptFileError, match=message):
+        VectorSet.load(tmp_path / "v.parquet", space=SPACE)
+
+
+def test_a_column_that_unpacks_to_far_more_than_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("isthmus.spaces.io.base.SMALL_BYTES", 1 << 16)
+    rows = pa.FixedSizeListArray.from_arrays(pa.array(np.ones(2_000_000)), 2_000)
+    write(tmp_path / "v.parquet", pa.array(range(1_000)), rows)
+    with pytest.raises(CorruptFileError, match=r"claim to hold 4,000,000 bytes of vectors"):
+        VectorSet.load(tmp_path / "v.parquet", space=Space(model="m", dim=2_000))
+
+
+def test_the_same_id_in_two_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr("isthmus.spaces.io.parquet.BATCH_ROWS", 1)
+    write(tmp_path / "v.parquet", pa.array(["a", "a"]), pa.array(ROWS))
+    with pytest.raises(DuplicateIdError, match="'a'"):
+        list(open_records(tmp_path / "v.parquet", space=SPACE))
