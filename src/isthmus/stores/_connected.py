@@ -155,6 +155,15 @@ class ConnectedStore(Store):
     def _write(self, rows: Rows) -> None:
         """Replace rows by id: at most ``max_batch``."""
 
+    def _write_noted(self, rows: Rows, notes: dict[str, str]) -> None:
+        """Replace rows by id, then keep notes; for override where one transaction does both."""
+        self._ask(self._write, rows)
+        self._keep_notes(notes)
+
+    def _keep_notes(self, notes: dict[str, str]) -> None:
+        """Keep notes, in the record; for override where they have a place of their own."""
+        self._change_record(lambda record: record.with_notes(notes))
+
     @abstractmethod
     def _remove(self, ids: list[str]) -> None:
         """Remove rows by id; those that are not there do not matter."""
@@ -256,10 +265,11 @@ class ConnectedStore(Store):
         for batch in vectors.iter_batches(self._batch_rows):
             stop = start + len(batch)
             rows = Rows(batch.ids.tolist(), batch.vectors, texts[start:stop])
-            self._ask(self._write, rows)
+            if checked and stop == len(vectors):
+                self._write_noted(rows, checked)
+            else:
+                self._ask(self._write, rows)
             start = stop
-        if checked:
-            self._change_record(lambda record: record.with_notes(checked))
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove rows by id; return how many were there."""
@@ -333,8 +343,7 @@ class ConnectedStore(Store):
         """Keep notes without rows; see `Store.write_notes`."""
         if self.capabilities.notes is None:
             raise self._refused("notes")
-        checked = check_notes(notes)
-        self._change_record(lambda record: record.with_notes(checked))
+        self._keep_notes(check_notes(notes))
 
     def close(self) -> None:
         """Let go of the connection."""
