@@ -175,6 +175,21 @@ class StoreUrl:
             )
         return value
 
+    def flag(self, name: str) -> bool:
+        """Return whether an option says ``yes``; left out, it says ``no``.
+
+        Raises
+        ------
+        ParameterError
+            It says something else.
+        """
+        said = self.options.get(name, "no")
+        if said not in ("yes", "no"):
+            raise ParameterError(
+                expected=f"{name} as yes or no", got=repr(said[:40]), do="change the URL"
+            )
+        return said == "yes"
+
     def __str__(self) -> str:
         """Write the URL."""
         query = urlencode({"collection": self.collection, **self.options}, quote_via=quote)

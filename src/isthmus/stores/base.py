@@ -78,8 +78,9 @@ class Capabilities:
         Of collections.
     several_vectors : bool, default False
         Whether ``&vector=NAME`` gives the rows of a collection a further vector, beside the first.
-    switch : {"alias", "rename"} or None, default None
-        How `Store.take_name` moves a name at one instant; None: it cannot.
+    switch : {"alias", "rename", "two renames"} or None, default None
+        How `Store.take_name` moves a name: at one instant, or nearly (``two renames``); None: it
+        cannot.
     persistent : bool
         Whether the URL opens the same collection again, later and in another process.
     concurrency : {"one process", "one writer, many readers", "many writers"}
@@ -103,7 +104,7 @@ class Capabilities:
     max_metadata_bytes: int | None = None
     names: NameRule = ANY_NAME
     several_vectors: bool = False
-    switch: Literal["alias", "rename"] | None = None
+    switch: Literal["alias", "rename", "two renames"] | None = None
     persistent: bool
     concurrency: Literal["one process", "one writer, many readers", "many writers"]
     proof: Literal["in process", "real server", "protocol fake"] = "in process"
@@ -393,15 +394,16 @@ class Store(ABC):
         ``capabilities.switch`` says how. ``alias``: ``name`` is an alias or free; it leads here
         from now on, and the collection it led to keeps its own name, which is returned (empty:
         none). ``rename``: this collection is called ``name`` from now on, and the one that was
-        called so is called ``former``, which is returned. Nothing is deleted, and the same call on
-        the other collection goes back.
+        called so is called ``former``, which is returned. ``two renames``: the same, but between
+        the two no collection has the name; a call that was cut short there ends when it is
+        repeated. Nothing is deleted, and the same call on the other collection goes back.
 
         Parameters
         ----------
         name : str
             That applications use.
         former : str
-            Free name for what had it; only for ``rename``.
+            Free name for what had it; only for renames.
 
         Raises
         ------

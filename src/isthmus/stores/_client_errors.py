@@ -1,0 +1,125 @@
+"""What the errors of clients have in common: a chain, an HTTP status, a text that needs care."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from isthmus.errors import (
+    AccessDeniedError,
+    IsthmusError,
+    MissingCollectionError,
+    ReadOnlyStoreError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+)
+
+__all__ = ["BUSY_STATUSES", "by_status", "by_text", "chain", "refused", "shown", "status_of"]
+
+BUSY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""HTTP answers after which the same request may succeed a moment later."""
+LONGEST = 300
+
+FULL = ("no space left", "disk is full", "disk full", "out of disk", "quota exceeded")
+READ_ONLY = ("readonly database", "read-only", "read only")
+DENIED = ("permission denied", "unable to open database file", "access is denied")
+LOCKED = ("database is locked", "wouldblock", "already accessed by another")
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and those that led to it.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise KeyError("a") from OSError("b")
+    ... except KeyError as error:
+    ...     [type(one).__name__ for one in chain(error)]
+    ['KeyError', 'OSError']
+    """
+    seen: list[BaseException] = []
+    one: BaseException | None = error
+    while one is not None and one not in seen:
+        seen.append(one)
+        yield one
+        one = getattr(one, "source", None) or one.__cause__ or one.__context__
+
+
+def status_of(error: BaseException) -> int | None:
+    """Return the HTTP status that an error or its cause carries, None where there is none."""
+    for one in chain(error):
+        for holder in (one, getattr(one, "response", None)):
+            status = getattr(holder, "status_code", None)
+            if isinstance(status, int):
+                return status
+    return None
+
+
+def shown(error: BaseException, secret: str | None) -> str:
+    """Return what an error says, in one short line, without the secret.
+
+    Examples
+    --------
+    >>> shown(ValueError("no key s3cret here"), "s3cret")
+    'no key *** here'
+    """
+    text = " ".join(str(error).split()) or type(error).__name__
+    if secret:
+        text = text.replace(secret, "***")
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def by_text(error: BaseException, *, where: str, secret: str | None) -> IsthmusError | None:
+    """Name what the text of an error tells of a disk: full, read-only, closed, locked."""
+    text = " ".join(str(one) for one in chain(error)).casefold()
+    got = shown(error, secret)
+    if any(words in text for words in FULL):
+        return StoreFullError(
+            expected=f"room to write to {where}",
+            got=got,
+            do="make room, then run the same command again",
+        )
+    if any(words in text for words in READ_ONLY):
+        return ReadOnlyStoreError(
+            expected=f"permission to write to {where}", got=got, do="change the permissions"
+        )
+    if any(words in text for words in DENIED):
+        return AccessDeniedError(
+            expected=f"permission to open {where}", got=got, do="change the permissions"
+        )
+    if any(words in text for words in LOCKED):
+        return StoreBusyError(
+            expected=f"{where} to be free", got=got, do="end the other process, or wait for it"
+        )
+    return None
+
+
+def by_status(error: BaseException, *, where: str, secret: str | None) -> IsthmusError | None:
+    """Name what the HTTP status of an error means, None where it means nothing of its own."""
+    got, status = shown(error, secret), status_of(error)
+    if status in (401, 403):
+        return AccessDeniedError(
+            expected=f"permission for {where}",
+            got=f"{status}: {got}",
+            do="set the key in the variable that &secret=NAME names, or ask for the rights",
+        )
+    if status == 404:
+        return MissingCollectionError(
+            expected=f"the collection of {where}",
+            got=f"404: {got}",
+            do="check the address and the name; another program may have removed it",
+        )
+    if status == 507:
+        return StoreFullError(
+            expected=f"room to write to {where}", got=got, do="make room, then go on"
+        )
+    return None
+
+
+def refused(error: BaseException, *, where: str, secret: str | None) -> StoreError:
+    """Say that a database refuses a request for good, in its own words."""
+    return StoreError(
+        expected=f"a request that {where} accepts",
+        got=f"{type(error).__name__}: {shown(error, secret)}",
+        do="see what it says; its version or its settings may not allow this",
+    )
