@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-__all__ = ["Track", "current_track", "silent", "track", "tracking"]
+__all__ = [
+    "Counting",
+    "Track",
+    "counting",
+    "current_track",
+    "silent",
+    "track",
+    "tracking",
+    "uncounted",
+]
 
 T = TypeVar("T")
 
 Track = Callable[[Iterable[T], str, int], Iterator[T]]
 """What a workflow takes as ``track``: items, what is being done, how many steps in all."""
+
+Counting = Callable[[str, int, int], AbstractContextManager[Callable[[int], None]]]
+"""What a workflow takes as ``counting``: what is being done, how many rows are done already and how
+many there are in all; it gives what takes the number of rows of each step."""
 
 SHOW_AFTER_SECONDS = 2.0
 
@@ -109,4 +122,79 @@ def track(
                 bar.update(task, completed=done + 1)
     finally:
         if bar is not None:
+            bar.stop()
+
+
+@contextmanager
+def uncounted(description: str, done: int, total: int) -> Iterator[Callable[[int], None]]:
+    """Take the numbers of rows and show nothing: the default of every library function.
+
+    Examples
+    --------
+    >>> with uncounted("copying", 0, 3) as advance:
+    ...     advance(3)
+    """
+    del description, done, total
+    yield lambda _: None
+
+
+@contextmanager
+def counting(
+    description: str, done: int, total: int, *, since: float | None = None
+) -> Iterator[Callable[[int], None]]:
+    """Count rows; once two seconds have passed, show N/M, rows a second and time left on stderr.
+
+    The rate is that of the rows that were counted here: those that were done already make the bar
+    start where an earlier run stopped. Nothing is shown where stderr is not a terminal.
+
+    Parameters
+    ----------
+    description : str
+    done, total : int
+    since : float, optional
+        When the two seconds began, by `time.monotonic`; now by default.
+
+    Examples
+    --------
+    >>> with counting("copying", 0, 3) as advance:
+    ...     advance(3)
+    """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    begun = time.monotonic()
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]:,.0f} rows/s"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    )
+    task = bar.add_task(description, total=total, completed=done, rate=0.0)
+    counted, shown = 0, False
+
+    def advance(rows: int) -> None:
+        nonlocal counted, shown
+        counted += rows
+        now = time.monotonic()
+        late = now - (begun if since is None else since) > SHOW_AFTER_SECONDS
+        if late and not shown and console.is_terminal:
+            bar.start()
+            shown = True
+        rate = counted / max(now - begun, 1e-9)
+        bar.update(task, completed=done + counted, rate=rate)
+
+    try:
+        yield advance
+    finally:
+        if shown:
             bar.stop()

@@ -2,6 +2,7 @@
 
 from isthmus.workflows._evaluating import OF_QUERIES
 from isthmus.workflows.apply_bridge import Applied, apply_bridge
+from isthmus.workflows.convert import Converted, convert
 from isthmus.workflows.demo import DemoResult, demo
 from isthmus.workflows.evaluate_bridge import Evaluation, evaluate_bridge
 from isthmus.workflows.find_links import FoundLinks, find_links
@@ -15,6 +16,7 @@ from isthmus.workflows.suggest_pairs import suggest_pairs
 __all__ = [
     "OF_QUERIES",
     "Applied",
+    "Converted",
     "DemoResult",
     "Evaluation",
     "FittedBridge",
@@ -25,6 +27,7 @@ __all__ = [
     "PairInspection",
     "SetInspection",
     "apply_bridge",
+    "convert",
     "demo",
     "evaluate_bridge",
     "find_links",

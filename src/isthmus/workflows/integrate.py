@@ -20,7 +20,6 @@ from typing import Any, get_args
 from isthmus._progress import Track, silent
 from isthmus._validate import check_whole
 from isthmus.errors import (
-    CorruptStoreError,
     DuplicateIdError,
     ParameterError,
     StoreError,
@@ -29,6 +28,7 @@ from isthmus.errors import (
 from isthmus.federate import Federation
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores.base import Batch, Store
+from isthmus.workflows._copying import parse_note, place_of_store, read_ahead, written_metadata
 from isthmus.workflows._integration import Ids, Integration, Plan
 
 __all__ = ["Integrated", "integrate"]
@@ -195,7 +195,12 @@ class _Progress:
                     do="name a new collection",
                 )
             return cls()
-        found = cls._parse(note)
+        found = parse_note(
+            note,
+            {"plan": dict, "source": int, "cursor": str, "written": int},
+            what="the note of an earlier integration in the new store",
+            do="name a new collection",
+        )
         if found["plan"] != plan.describe():
             raise ParameterError(
                 expected="a new store, or that of an earlier run of the same integration",
@@ -203,24 +208,6 @@ class _Progress:
                 do="name a new collection",
             )
         return cls(found["source"], found["cursor"], found["written"])
-
-    @staticmethod
-    def _parse(note: str) -> dict[str, Any]:
-        """Read the note of an earlier run, trusting nothing in it."""
-        try:
-            found = json.loads(note)
-        except (TypeError, ValueError, RecursionError):
-            found = None
-        kinds = {"plan": dict, "source": int, "cursor": str, "written": int}
-        if not isinstance(found, dict) or not all(
-            type(found.get(name)) is kind for name, kind in kinds.items()
-        ):
-            raise CorruptStoreError(
-                expected="the note of an earlier integration in the new store",
-                got=repr(note)[:80],
-                do="name a new collection",
-            )
-        return found
 
     def note(self, plan: Plan) -> dict[str, str]:
         """Return it as a note."""
@@ -235,11 +222,10 @@ def _write(
     steps = sum(-(-source.store.count() // batch_rows) for source in sources)
     dropped = False
     batches = _batches(plan, progress, batch_rows)
-    for place, batch in track(batches, "integrating", steps):
-        made = plan.carry(sources[place], batch.vectors)
-        metadata = batch.metadata if any(batch.metadata) else None
-        if metadata is not None and not store.capabilities.filters:
-            dropped, metadata = True, None
+    for place, batch in track(read_ahead(batches), "integrating", steps):
+        made = batch.vectors
+        metadata, left_out = written_metadata(store, batch)
+        dropped |= left_out
         progress = _Progress(place, batch.cursor, progress.written + len(made))
         notes = progress.note(plan) if store.capabilities.notes else None
         store.upsert(made, metadata=metadata, notes=notes)
@@ -254,7 +240,7 @@ def _write(
 
 
 def _batches(plan: Plan, progress: _Progress, batch_rows: int) -> Iterator[tuple[int, Batch]]:
-    """Yield what is still to be written, with the place of its source."""
+    """Yield what is still to be written, carried over, with the place of its source."""
     for place, source in enumerate(plan.federation.sources):
         if place < progress.source:
             continue
@@ -262,20 +248,16 @@ def _batches(plan: Plan, progress: _Progress, batch_rows: int) -> Iterator[tuple
         with source.noting():
             for batch in source.store.scan(batch_size=batch_rows, cursor=cursor):
                 if len(batch.vectors):
-                    yield place, batch
+                    made = plan.carry(source, batch.vectors)
+                    yield place, Batch(made, batch.cursor, batch.metadata)
 
 
 def _check_apart(federation: Federation, into: str) -> None:
     """Refuse to write into a store that is read."""
-    from isthmus.stores.registry import place_of
-
-    here = place_of(into, Path.cwd())
+    here = place_of_store(into)
     for source in federation.sources:
-        try:
-            there = place_of(source.store.url, Path.cwd())
-        except (ValueError, LookupError):  # a store that no URL opens
-            continue
-        if there == here:
+        there = place_of_store(source.store.url)
+        if there is not None and there == here:
             raise ParameterError(
                 expected="a new store to integrate into",
                 got=f"that of source {source.name!r}",

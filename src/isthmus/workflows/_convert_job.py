@@ -1,0 +1,216 @@
+"""One conversion: its two stores, its bridge, and what is refused before anything is written."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from isthmus._linalg import normalise
+from isthmus._types import FloatArray
+from isthmus.bridge import Bridge
+from isthmus.errors import (
+    EmptyInputError,
+    MissingCollectionError,
+    MissingFileError,
+    ParameterError,
+    SpaceMismatchError,
+)
+from isthmus.spaces import Space, VectorSet
+from isthmus.stores import MemoryStore
+from isthmus.stores.base import Batch, Held, Store
+from isthmus.workflows._convert_checkpoint import State, check_notes_or_file
+from isthmus.workflows._copying import place_of_store, written_metadata
+
+__all__ = ["Job", "opened", "opened_job"]
+
+ROUNDING = 1e-5
+"""By how much a number may differ, relative to the largest of its row, where a store reads back
+bit for bit: another machine adds up the products of a bridge in another order."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is carried where.
+
+    Parameters
+    ----------
+    source : Store
+    store : Store
+        The target; for a plan of one that is not there yet, an empty one in memory.
+    bridge : Bridge or None
+        None copies the vectors as they are.
+    space : Space
+        Of the rows of the target.
+    in_place : bool
+        Whether the target is a further vector of the source's own rows.
+    there : bool, default True
+        Whether there is such a target already.
+    """
+
+    source: Store
+    store: Store
+    bridge: Bridge | None
+    space: Space
+    in_place: bool
+    there: bool = True
+
+    def start(self) -> State:
+        """Return the state before the first batch."""
+        place = place_of_store(self.source.url)
+        where = "" if place is None else " ".join(filter(None, place))
+        bridge = "" if self.bridge is None else self.bridge.hash
+        return State(where, self.source.space.fingerprint, bridge)
+
+    def carry(self, vectors: VectorSet) -> VectorSet:
+        """Return rows as they are in the target."""
+        if self.bridge is None:
+            return vectors
+        return self.bridge.apply(vectors)
+
+    def scan(self, batch_rows: int, cursor: str = "") -> Iterator[Batch]:
+        """Yield the rows of the source, carried over."""
+        for batch in self.source.scan(batch_size=batch_rows, cursor=cursor):
+            yield Batch(self.carry(batch.vectors), batch.cursor, batch.metadata)
+
+    def metadata(self, batch: Batch) -> tuple[list[dict[str, Any]] | None, bool]:
+        """Return the metadata to be written, and whether any are left out."""
+        return (None, False) if self.in_place else written_metadata(self.store, batch)
+
+    def differing(self, batch: Batch, held: Held) -> tuple[npt.NDArray[np.bool_], ...]:
+        """Tell which rows of a carried batch the target lacks, and which it has otherwise.
+
+        Returns
+        -------
+        missing, changed : boolean arrays of shape (n,)
+        """
+        places = {text: place for place, text in enumerate(held.ids)}
+        at = np.array([places.get(text, -1) for text in batch.vectors.ids.tolist()], np.int64)
+        there = at >= 0
+        changed = np.zeros(len(at), np.bool_)
+        rows = batch.vectors.matrix()[there]
+        changed[there] = self._unlike(rows, held.vectors[at[there]])
+        if self.store.capabilities.filters and not self.in_place:
+            for row in np.flatnonzero(there & ~changed).tolist():
+                changed[row] = batch.metadata[row] != held.metadata[at[row]]
+        return ~there, changed
+
+    def _unlike(self, expected: FloatArray, found: FloatArray) -> npt.NDArray[np.bool_]:
+        """Tell which rows differ by more than what the store declares for reading back."""
+        able = self.store.capabilities
+        if not able.stores_raw:
+            expected, found = normalise(expected), normalise(found)
+        limit = max(able.read_back_error, ROUNDING) * np.abs(expected).max(axis=1, initial=0.0)
+        near: npt.NDArray[np.bool_] = np.abs(expected - found).max(axis=1, initial=0.0) <= limit
+        return ~near  # NaN is near nothing
+
+
+@contextlib.contextmanager
+def opened(store: Store | str, *, space: Space | None = None) -> Iterator[Store]:
+    """Give a store, opened from its URL and closed again, or as it was handed over."""
+    if isinstance(store, Store):
+        if space is not None:
+            store.space.check(space, what="vectors for the target")
+        yield store
+        return
+    from isthmus.stores.registry import open_store
+
+    with open_store(store, space=space) as found:
+        yield found
+
+
+@contextlib.contextmanager
+def opened_job(
+    source: Store | str,
+    target: Store | str,
+    bridge: Bridge | Path | str | None,
+    *,
+    create: bool,
+    checkpoint: Path | str | None = None,
+) -> Iterator[Job]:
+    """Open both sides, after refusing what cannot be converted.
+
+    Parameters
+    ----------
+    source, target : Store or URL
+    bridge : Bridge, path of its folder, or None
+    create : bool
+        Whether to make the target where it is not there.
+    checkpoint : path, optional
+        Of the file that is kept in place of notes.
+
+    Raises
+    ------
+    ParameterError, SpaceMismatchError, WrongDirectionError, UnsupportedOperationError
+    EmptyInputError
+    """
+    fitted = Bridge.load(bridge) if isinstance(bridge, Path | str) else bridge
+    if fitted is not None:
+        fitted.check_lands_in_target()
+    in_place = _check_apart(source, target)
+    with opened(source) as read:
+        space = _space_of_target(read, fitted)
+        if not read.count():
+            raise EmptyInputError(
+                expected="rows in the source", got=f"none in {read.url}", do="check its name"
+            )
+        with contextlib.ExitStack() as stack:
+            if isinstance(target, str):
+                _check_scheme(target, checkpoint)
+            if create:
+                found: Store | None = stack.enter_context(opened(target, space=space))
+            else:
+                found = _there(target, stack)
+            written = found or MemoryStore(space)
+            written.space.check(space, what="vectors for the target")
+            yield Job(read, written, fitted, space, in_place, found is not None)
+
+
+def _check_apart(source: Store | str, target: Store | str) -> bool:
+    """Refuse to write into what is read; return whether both are vectors of the same rows."""
+    here, there = (
+        place_of_store(one if isinstance(one, str) else one.url) if _lasts(one) else None
+        for one in (source, target)
+    )
+    if source is target or (here is not None and here == there):
+        raise ParameterError(
+            expected="a target of its own, next to the source",
+            got="the source itself",
+            do="name a new collection, or, where the store has several vectors, a new vector of "
+            "the same one: &vector=NAME",
+        )
+    return here is not None and there is not None and here[0] == there[0]
+
+
+def _lasts(store: Store | str) -> bool:
+    return isinstance(store, str) or store.capabilities.persistent
+
+
+def _space_of_target(source: Store, bridge: Bridge | None) -> Space:
+    if not source.recorded:
+        raise SpaceMismatchError(
+            expected="a source whose space is known",
+            got=f"{source.url}, of which nobody recorded which model made it",
+            do="if you know it, say so: isthmus store record URL --model NAME",
+        )
+    return source.space if bridge is None else bridge.space_of_applied(source.space)
+
+
+def _check_scheme(url: str, checkpoint: Path | str | None) -> None:
+    """Refuse a target without a place for the cursor before it is made."""
+    from isthmus.stores.registry import scheme_of, store_class
+
+    check_notes_or_file(store_class(scheme_of(url)), checkpoint)
+
+
+def _there(target: Store | str, stack: contextlib.ExitStack) -> Store | None:
+    """Open the target where it is there; make nothing."""
+    try:
+        return stack.enter_context(opened(target))
+    except (MissingCollectionError, MissingFileError):
+        return None
