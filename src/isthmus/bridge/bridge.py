@@ -382,6 +382,31 @@ class Bridge:
 
         write_onnx(self, Path(path))
 
+    def to_sentence_transformers(self, folder: Path | str, model: Any) -> None:
+        """Write a folder that ``SentenceTransformer(folder)`` loads as model and bridge in one.
+
+        Neither this package nor foreign code is needed to load it: the bridge stands in it as that
+        library's own modules.
+
+        Parameters
+        ----------
+        folder : Path or str
+            A new folder, which is written whole or not at all.
+        model : Path or str, or SentenceTransformer
+            The source's model: the folder that its ``save`` wrote, or the model itself.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            A map that lands in a comparison space, or that those modules cannot express.
+        DimensionError
+            A model of another width than the source.
+        MissingFileError, CorruptFileError, WriteFailedError
+        """
+        from isthmus.bridge.sentence_transformers import write_sentence_transformer
+
+        write_sentence_transformer(self, Path(folder), model)
+
     @classmethod
     def load(cls, folder: Path | str) -> Bridge:
         """Read an artifact, trusting nothing in it; SPEC.md lists what is refused.
