@@ -1,5 +1,13 @@
 """The verbs: what a user does, one function each."""
 
+from isthmus.workflows._convert_plan import ConversionPlan, plan_conversion
+from isthmus.workflows._convert_switch import Switch, cut_over, roll_back
+from isthmus.workflows._convert_verify import (
+    ConversionStatus,
+    Verification,
+    conversion_status,
+    verify_conversion,
+)
 from isthmus.workflows._evaluating import OF_QUERIES
 from isthmus.workflows.apply_bridge import Applied, apply_bridge
 from isthmus.workflows.convert import Converted, convert
@@ -16,6 +24,8 @@ from isthmus.workflows.suggest_pairs import suggest_pairs
 __all__ = [
     "OF_QUERIES",
     "Applied",
+    "ConversionPlan",
+    "ConversionStatus",
     "Converted",
     "DemoResult",
     "Evaluation",
@@ -26,8 +36,12 @@ __all__ = [
     "Integrated",
     "PairInspection",
     "SetInspection",
+    "Switch",
+    "Verification",
     "apply_bridge",
+    "conversion_status",
     "convert",
+    "cut_over",
     "demo",
     "evaluate_bridge",
     "find_links",
@@ -35,6 +49,9 @@ __all__ = [
     "fit_federation",
     "inspect",
     "integrate",
+    "plan_conversion",
+    "roll_back",
     "search",
     "suggest_pairs",
+    "verify_conversion",
 ]

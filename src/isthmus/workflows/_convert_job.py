@@ -62,10 +62,8 @@ class Job:
 
     def start(self) -> State:
         """Return the state before the first batch."""
-        place = place_of_store(self.source.url)
-        where = "" if place is None else " ".join(filter(None, place))
         bridge = "" if self.bridge is None else self.bridge.hash
-        return State(where, self.source.space.fingerprint, bridge)
+        return State(self.source.url, self.source.space.fingerprint, bridge)
 
     def carry(self, vectors: VectorSet) -> VectorSet:
         """Return rows as they are in the target."""
@@ -132,6 +130,7 @@ def opened_job(
     *,
     create: bool,
     checkpoint: Path | str | None = None,
+    needs_notes: bool = True,
 ) -> Iterator[Job]:
     """Open both sides, after refusing what cannot be converted.
 
@@ -143,6 +142,8 @@ def opened_job(
         Whether to make the target where it is not there.
     checkpoint : path, optional
         Of the file that is kept in place of notes.
+    needs_notes : bool, default True
+        Whether to refuse a target that keeps none, where there is no such file.
 
     Raises
     ------
@@ -160,7 +161,7 @@ def opened_job(
                 expected="rows in the source", got=f"none in {read.url}", do="check its name"
             )
         with contextlib.ExitStack() as stack:
-            if isinstance(target, str):
+            if isinstance(target, str) and needs_notes:
                 _check_scheme(target, checkpoint)
             if create:
                 found: Store | None = stack.enter_context(opened(target, space=space))

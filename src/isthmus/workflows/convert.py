@@ -186,17 +186,17 @@ def check_target(job: Job, kept: Checkpoint) -> State | None:
         if count := job.store.count():
             raise refuse_foreign(count)
         return None
-    if not found.same_job(job.start()):
-        raise ParameterError(
-            expected="a new collection, or that of an earlier run of the same conversion",
-            got="that of another one: another source, its space or the bridge differs",
-            do="name a new collection",
-        )
     if kept.read(SWITCH):
         raise ParameterError(
             expected="a target that no application uses yet",
             got="one that a name was moved to: what is written to it now may be newer",
             do="roll back first, if it is to be converted again",
+        )
+    if not found.same_job(job.start()):
+        raise ParameterError(
+            expected="a new collection, or that of an earlier run of the same conversion",
+            got="that of another one: another source, its space or the bridge differs",
+            do="name a new collection",
         )
     return found
 
