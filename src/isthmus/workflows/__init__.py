@@ -19,6 +19,7 @@ from isthmus.workflows.fit_federation import FittedBridge, FittedFederation, fit
 from isthmus.workflows.inspect import Inspection, PairInspection, SetInspection, inspect
 from isthmus.workflows.integrate import Integrated, integrate
 from isthmus.workflows.search import search
+from isthmus.workflows.store_files import Exported, Imported, export_store, import_file
 from isthmus.workflows.suggest_pairs import suggest_pairs
 
 __all__ = [
@@ -29,9 +30,11 @@ __all__ = [
     "Converted",
     "DemoResult",
     "Evaluation",
+    "Exported",
     "FittedBridge",
     "FittedFederation",
     "FoundLinks",
+    "Imported",
     "Inspection",
     "Integrated",
     "PairInspection",
@@ -44,9 +47,11 @@ __all__ = [
     "cut_over",
     "demo",
     "evaluate_bridge",
+    "export_store",
     "find_links",
     "fit_bridge",
     "fit_federation",
+    "import_file",
     "inspect",
     "integrate",
     "plan_conversion",
