@@ -1,13 +1,12 @@
-"""Two exact ways to search rows that are not in memory: by sqlite-vec, and in blocks.
+"""An exact search by sqlite-vec of rows that are not in memory, for a few queries.
 
-The first is for a few queries, the second for many, and for inner products. Both end in the same
-scores and the same order as an index in memory: what finds the candidates only decides how fast
-they are found.
+It ends in the same scores and the same order as an index in memory: what finds the candidates only
+decides how fast they are found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import apsw
@@ -15,10 +14,10 @@ import numpy as np
 
 from isthmus._types import FloatArray, IntArray, Metric
 from isthmus.neighbors import top_k
-from isthmus.stores._answers import best, no_rows
+from isthmus.stores._answers import no_rows
 from isthmus.stores._sqlite_rows import RowTable
 
-__all__ = ["DISTANCES", "search_blocks", "search_nearest"]
+__all__ = ["DISTANCES", "search_nearest"]
 
 # What sqlite-vec has; there is no inner product.
 DISTANCES: Mapping[Metric, str] = {"cosine": "vec_distance_cosine", "l2": "vec_distance_l2"}
@@ -69,18 +68,3 @@ def _best_left_out(distance: float, metric: Metric, dim: int) -> np.float32:
     if metric == "cosine":
         return np.float32(1.0 - distance + 2.0 * (dim + 16) * ROUNDING)
     return np.float32(-distance * (1.0 - (dim + 16) * ROUNDING))
-
-
-def search_blocks(
-    queries: FloatArray, blocks: Iterator[tuple[IntArray, FloatArray]], *, k: int, metric: Metric
-) -> tuple[IntArray, FloatArray]:
-    """Search many queries in rows that come in blocks: numbers and scores of shape (m, k)."""
-    numbers, scores = no_rows(len(queries), k)
-    for block_numbers, vectors in blocks:
-        found = top_k(queries, vectors, k=min(k, len(vectors)), metric=metric)
-        numbers, scores = best(
-            np.concatenate([numbers, block_numbers[found.rows]], axis=1),
-            np.concatenate([scores, found.scores], axis=1),
-            k,
-        )
-    return numbers, scores

@@ -13,10 +13,11 @@ import numpy.typing as npt
 from isthmus._types import FloatArray, IntArray
 from isthmus.neighbors import Exact, Hnsw
 from isthmus.stores._answers import no_rows
+from isthmus.stores._exact import search_blocks
 from isthmus.stores._resident import Resident
 from isthmus.stores._sidecar import load_index, save_index, sidecar_path
 from isthmus.stores._sqlite_collection import Collection
-from isthmus.stores._sqlite_exact import DISTANCES, search_blocks, search_nearest
+from isthmus.stores._sqlite_exact import DISTANCES, search_nearest
 from isthmus.stores._sqlite_file import SqliteFile
 
 __all__ = ["IndexKind", "Searcher"]
