@@ -1,0 +1,10 @@
+"""Fakes of databases that have no server here: the protocol that their clients speak, on loopback.
+
+A fake proves that a connector and the real client understand each other, not that a real server
+would answer the same; `tools/store_suite.py` asks one.
+"""
+
+from tests.fakes.http_server import Fault
+from tests.fakes.qdrant import FakeQdrant
+
+__all__ = ["FakeQdrant", "Fault"]
