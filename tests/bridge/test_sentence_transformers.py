@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -236,3 +238,16 @@ def test_a_broken_model(fitted, tmp_path, content):
     with pytest.raises(CorruptFileError):
         fitted("ridge").to_sentence_transformers(tmp_path / "new", tmp_path / "model")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_the_example_of_the_page(fitted, folder, tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
+    found = re.search(
+        r"<!-- example: sentence-transformers -->\n```python\n(.*?)```", page, re.DOTALL
+    )
+    monkeypatch.chdir(tmp_path)
+    fitted("procrustes").save("old-new")
+    (tmp_path / "old-model").symlink_to(folder)
+    names: dict[str, object] = {}
+    exec(found[1], names)  # noqa: S102 - our own page
+    assert names["vectors"].shape == (1, 16)
