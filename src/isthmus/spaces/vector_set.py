@@ -160,7 +160,9 @@ class VectorSet:
         ----------
         path : path
             ``.npz``, ``.npy`` (with ``.ids.txt`` and ``.space.json`` beside it), ``.parquet``,
-            ``.jsonl`` or ``.safetensors``; see docs/spaces.md.
+            ``.jsonl``, ``.ndjson``, ``.json``, ``.safetensors``, ``.faiss``, ``.index`` or a
+            folder ``.vdf``; see docs/spaces.md, and docs/files.md for the files of others, where
+            a choice may follow the path: ``theirs.parquet?vector=emb``.
         space : Space, optional
             Needed where the file names none; where it does, both must agree.
         memory_map : bool, default False

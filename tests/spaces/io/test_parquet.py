@@ -223,3 +223,22 @@ def test_the_same_id_in_two_batches(tmp_path, monkeypatch):
     write(tmp_path / "v.parquet", pa.array(["a", "a"]), pa.array(ROWS))
     with pytest.raises(DuplicateIdError, match="'a'"):
         list(open_records(tmp_path / "v.parquet", space=SPACE))
+
+
+@pytest.mark.parametrize(("rows", "message"), [(10**13, "claim to hold"), (1, "1 rows; got more")])
+def test_a_footer_that_says_another_number_of_rows(tmp_path, monkeypatch, rows, message):
+    write(tmp_path / "v.parquet", IDS, pa.array(ROWS))
+
+    class Lying:
+        num_rows = rows
+
+        def __init__(self, told):
+            self.told = told
+
+        def __getattr__(self, name):
+            return getattr(self.told, name)
+
+    told = pq.ParquetFile.metadata
+    monkeypatch.setattr(pq.ParquetFile, "metadata", property(lambda file: Lying(told.fget(file))))
+    with pytest.raises(CorruptFileError, match=message):
+        VectorSet.load(tmp_path / "v.parquet", space=SPACE)

@@ -80,6 +80,8 @@ class Stream:
         None where only the end of the file tells.
     space, partial
         See `Raw`.
+    stored : int
+        Bytes on disk.
     taken : str
         Which of its columns or keys are read, in words.
     """
@@ -87,29 +89,41 @@ class Stream:
     blocks: Iterable[Block]
     rows: int | None
     space: Space | None
+    stored: int
     partial: Mapping[str, Any] = field(default_factory=dict)
     taken: str = ""
 
     def whole(self, path: Path) -> Raw:
-        """Read all blocks into one matrix, whose width the first block gives."""
+        """Read all blocks into one matrix, whose width the first block gives.
+
+        Raises
+        ------
+        CorruptFileError
+            More or fewer rows than the file says, or a matrix far larger than the file.
+        """
         ids: list[Any] = []
         parts: list[npt.NDArray[Any]] = []
         matrix: FloatArray | None = None
         for block in self.blocks:
+            start, stop = len(ids), len(ids) + len(block.ids)
+            if self.rows is not None and stop > self.rows:
+                raise corrupt(path, expected=f"{self.rows:,} rows", got="more")
             with np.errstate(over="ignore"):  # becomes infinity, which the set refuses
-                rows = np.asarray(block.vectors, dtype=np.float32)
-            if self.rows is None:
-                parts.append(rows)
-            else:
-                matrix = (
-                    np.empty((self.rows, rows.shape[1]), np.float32) if matrix is None else matrix
-                )
-                matrix[len(ids) : len(ids) + len(rows)] = rows
+                if self.rows is None:
+                    parts.append(np.asarray(block.vectors, dtype=np.float32))
+                else:
+                    matrix = self._matrix(block, path) if matrix is None else matrix
+                    matrix[start:stop] = block.vectors
             ids.extend(block.ids)
         if not ids or (self.rows is not None and len(ids) != self.rows):
             raise corrupt(path, expected=f"{self.rows or 1:,} rows", got=f"{len(ids):,}")
         vectors = np.concatenate(parts) if matrix is None else matrix
         return Raw(ids=ids, vectors=vectors, space=self.space, partial=self.partial)
+
+    def _matrix(self, first: Block, path: Path) -> FloatArray:
+        shape = (self.rows or 0, first.vectors.shape[1])
+        check_plausible(path, unpacked=shape[0] * shape[1] * 2, stored=self.stored)
+        return np.empty(shape, dtype=np.float32)
 
 
 @dataclass(frozen=True)

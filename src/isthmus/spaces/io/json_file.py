@@ -28,7 +28,13 @@ def _stream(path: Path, asked: Asked) -> Stream:
         raise corrupt(path, expected="at least one vector", got="0")
     place, first = rows[0]
     layout = layout_of(first, asked, path=path, place=place)
-    return Stream(blocks=blocks(rows, layout, path), rows=len(rows), space=None, taken=str(layout))
+    return Stream(
+        blocks=blocks(rows, layout, path),
+        rows=len(rows),
+        space=None,
+        stored=path.stat().st_size,
+        taken=str(layout),
+    )
 
 
 def _value(path: Path) -> Any:

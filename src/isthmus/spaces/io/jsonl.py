@@ -43,6 +43,7 @@ def _stream(path: Path, asked: Asked) -> Stream:
         blocks=_blocks(path, layout, announced, ours=ours),
         rows=None,
         space=space,
+        stored=path.stat().st_size,
         taken="" if ours else str(layout),
     )
 

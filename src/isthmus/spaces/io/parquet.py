@@ -70,7 +70,8 @@ def _stream(path: Path, asked: Asked, *, metadata: bool = True) -> Stream:
         space, rows = _space_of(file.schema_arrow, path), file.metadata.num_rows
         columns = _checked_columns(file, asked, path)
     blocks = blocks_of(path, asked, metadata=metadata)
-    return Stream(blocks=blocks, rows=rows, space=space, taken=str(columns))
+    stored = path.stat().st_size
+    return Stream(blocks=blocks, rows=rows, space=space, stored=stored, taken=str(columns))
 
 
 @contextlib.contextmanager

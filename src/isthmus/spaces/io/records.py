@@ -130,7 +130,7 @@ def open_records(
             opened = form.stream(found, asked)
         else:
             raw = form.read(found, asked)
-            opened = Stream((), len(raw.ids), raw.space, raw.partial)
+            opened = Stream((), len(raw.ids), raw.space, found.stat().st_size, raw.partial)
         recorded = opened.space if opened.space is not None else space_beside(found)
         agreed = agree(recorded, space, opened.partial, path=found)
     return Records(found, agreed, opened.rows, opened.taken, asked, batch_rows)

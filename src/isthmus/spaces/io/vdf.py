@@ -71,12 +71,17 @@ def _stream(path: Path, asked: Asked, *, metadata: bool = True) -> Stream:
         with open_file(file) as opened:
             rows += opened.metadata.num_rows
     space, partial = _space(part, folder)
-    blocks = _blocks(files, inside, metadata=metadata)
     told = part.get("exported_vector_count")
     if isinstance(told, int) and told != rows:
         raise corrupt(folder, expected=f"{told:,} vectors, as {META} says", got=f"{rows:,}")
-    taken = f"index {index!r}, namespace {_text(part.get('namespace'))!r}, vectors from {name!r}"
-    return Stream(blocks=blocks, rows=rows, space=space, partial=partial, taken=taken)
+    return Stream(
+        blocks=_blocks(files, inside, metadata=metadata),
+        rows=rows,
+        space=space,
+        stored=sum(file.stat().st_size for file in files),
+        partial=partial,
+        taken=f"index {index!r}, namespace {_text(part.get('namespace'))!r}, vectors from {name!r}",
+    )
 
 
 def _blocks(files: list[Path], inside: Asked, *, metadata: bool) -> Iterator[Block]:
