@@ -181,6 +181,13 @@ def test_what_we_write_is_a_flat_index(tmp_path, metric, expected):
     assert (found.space, found.ids.tolist()) == (space, NAMES)
 
 
+def test_a_numpy_file_of_the_same_name_keeps_its_own_ids(tmp_path):
+    VectorSet(NAMES, X, SPACE).save(tmp_path / "v.faiss")
+    VectorSet(NAMES[::-1], X, SPACE).save(tmp_path / "v.npy")
+    assert VectorSet.load(tmp_path / "v.faiss").ids.tolist() == NAMES
+    assert VectorSet.load(tmp_path / "v.npy").ids.tolist() == NAMES[::-1]
+
+
 @pytest.mark.parametrize("name", ["v.faiss", "v.faiss.ids.txt"])
 def test_files_that_were_not_written_together(tmp_path, name):
     VectorSet(NAMES, X, SPACE).save(tmp_path / "v.faiss")

@@ -77,10 +77,14 @@ def _vectors(content: npt.NDArray[np.uint8], found: Found, path: Path) -> npt.ND
 
 
 def _ids(path: Path, found: Found, own: npt.NDArray[Any] | None) -> Any:
-    """Return ids from the one file beside the index, or of the index itself, or row numbers."""
-    names = [path.with_name(path.name + ending) for ending in ID_ENDINGS]
-    names += [path.with_suffix(ending) for ending in ID_ENDINGS]
-    beside = [name for name in names if name.is_file()]
+    """Return ids from the one file beside the index, or of the index itself, or row numbers.
+
+    A file under the full name of the index goes before one that may belong to another format.
+    """
+    own_names = [_beside(path, ending) for ending in ID_ENDINGS]
+    shared = [path.with_suffix(ending) for ending in ID_ENDINGS]
+    beside = [name for name in own_names if name.is_file()]
+    beside = beside or [name for name in shared if name.is_file()]
     if len(beside) > 1:
         raise InputError(
             expected=f"one file of ids beside {path.name!r}",
