@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,12 +11,8 @@ from isthmus.cli.options import Json, Quiet, Seed
 from isthmus.cli.output import Output, facts
 from isthmus.errors import UnsupportedOperationError
 
-if TYPE_CHECKING:
-    from isthmus.spaces import Space
-
 __all__ = ["check_lasting", "store_add", "store_info", "store_record"]
 
-BATCH_ROWS = 10_000
 _UNRECORDED = "no; isthmus store record URL --model NAME says which model made it"
 
 Url = Annotated[
@@ -39,30 +35,43 @@ def store_add(
     quiet: Quiet = False,
     seed: Seed = 0,
 ) -> None:
-    """Write vectors to a collection.
+    """Write the vectors of a file, with their metadata, to a collection.
 
     It is created when it is not there. Rows with ids that are there already are replaced. Batches
     are committed one by one; run it again after an interruption. Nothing in it is random: --seed
     changes nothing.
     """
     del seed
-    from isthmus.stores import open_store
-    from isthmus.workflows._opening import open_vectors
+    from isthmus.workflows.store_files import import_file
 
     output = Output("store add", as_json=as_json, quiet=quiet)
     check_lasting(url)
-    opened = open_vectors(vectors)
-    with open_store(url, space=opened.space) as store:
-        before = store.count()
-        if before and opened.space.bridged_from != store.space.bridged_from:
-            output.warn(_mixed(opened.space, store.space))
-        batches = opened.iter_batches(BATCH_ROWS)
-        for batch in output.track(batches, "writing", -(-len(opened) // BATCH_ROWS)):
-            store.upsert(batch)
-        after = store.count()
-        shown = store.url
-    output.say(f"{len(opened):,} rows written, {after - before:,} of them new: {shown}")
-    output.done({"url": shown, "written": len(opened), "new": after - before, "count": after})
+    done = import_file(url, vectors, track=output.track)
+    if done.taken:
+        output.say(f"Read: {done.taken}")
+    if done.mixed:
+        output.warn(
+            f"the vectors are {_origin(done.added_from)}, the collection was made for "
+            f"{_origin(done.there_from)} ones: they lie side by side and nothing tells them apart; "
+            "a collection of its own keeps them apart"
+        )
+    if done.without_metadata:
+        output.warn(f"{done.without_metadata:,} rows lost their metadata: the store keeps none")
+    output.say(f"{done.rows:,} rows written, {done.new:,} of them new: {done.url}")
+    output.done(
+        {
+            "url": done.url,
+            "written": done.rows,
+            "new": done.new,
+            "count": done.count,
+            "read": done.taken,
+            "without_metadata": done.without_metadata,
+        }
+    )
+
+
+def _origin(bridge: str) -> str:
+    return f"mapped by bridge {bridge[:16]}" if bridge else "native"
 
 
 def check_lasting(url: str) -> None:
@@ -77,18 +86,6 @@ def check_lasting(url: str) -> None:
             got=f"{url!r}: what a {scheme} store holds ends with the process",
             do=f"write to another kind of store: {', '.join(lasting)}",
         )
-
-
-def _mixed(added: Space, there: Space) -> str:
-    """Say that mapped and native vectors will lie side by side."""
-
-    def origin(space: Space) -> str:
-        return f"mapped by bridge {space.bridged_from[:16]}" if space.bridged_from else "native"
-
-    return (
-        f"the vectors are {origin(added)}, the collection was made for {origin(there)} ones: they "
-        "lie side by side and nothing tells them apart; a collection of its own keeps them apart"
-    )
 
 
 def store_info(url: Url, *, as_json: Json = False, quiet: Quiet = False, seed: Seed = 0) -> None:

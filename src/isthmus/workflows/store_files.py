@@ -38,8 +38,9 @@ class Imported:
         Which columns or keys of the file were read, in words; empty for files of Isthmus.
     without_metadata : int
         Rows whose metadata the store does not keep.
-    origin_differs : bool
-        Whether native and mapped vectors lie side by side now.
+    added_from, there_from : str
+        Hash of the bridge that mapped the vectors of the file, and of the one that mapped those
+        of the collection; empty for native ones.
     """
 
     url: str
@@ -48,7 +49,13 @@ class Imported:
     count: int
     taken: str
     without_metadata: int
-    origin_differs: bool
+    added_from: str
+    there_from: str
+
+    @property
+    def mixed(self) -> bool:
+        """Whether vectors of two origins lie side by side now."""
+        return self.new < self.count and self.added_from != self.there_from
 
 
 @dataclass(frozen=True)
@@ -115,15 +122,15 @@ def import_file(
     rows = without = 0
     with open_store(url, space=records.space) as store:
         before = store.count()
-        differs = bool(before) and records.space.bridged_from != store.space.bridged_from
         for part in track(records, "writing", steps):
             held = sum(map(bool, part.metadata))
             keeps = store.capabilities.filters
             store.upsert(part.vectors, metadata=part.metadata if held and keeps else None)
             rows += len(part.vectors)
             without += 0 if keeps else held
-        after, shown = store.count(), store.url
-    return Imported(shown, rows, after - before, after, records.taken, without, differs)
+        after, shown, there = store.count(), store.url, store.space.bridged_from
+    added = records.space.bridged_from
+    return Imported(shown, rows, after - before, after, records.taken, without, added, there)
 
 
 def export_store(
