@@ -212,7 +212,7 @@ class ChromaCollection(ConnectedStore):
         if request.get("ids") == [] or not self._count():
             return [[] for _ in queries]
         if asked:
-            request["where"] = where_chroma(asked)
+            request["where"] = where_chroma(asked, document=self._document)
         got = self._collection.query(
             query_embeddings=queries, n_results=k, include=["distances"], **request
         )

@@ -39,7 +39,7 @@ def to_chroma(metadata: str | None, *, document: str) -> tuple[dict[str, Any], s
     for key, value in (json.loads(metadata) if metadata else {}).items():
         if key == document and isinstance(value, str) and value:
             text = value
-        elif _fits(key, value) and not (key == document and isinstance(value, str)):
+        elif _is_field(key, value, document):
             fields[key] = value
         else:
             beside[key] = value
@@ -67,20 +67,26 @@ def from_chroma(fields: Mapping[str, Any] | None, text: str | None, *, document:
     return json.dumps(found, ensure_ascii=False, default=vars) if found else None
 
 
-def where_chroma(where: Mapping[str, Any]) -> dict[str, Any] | None:
+def where_chroma(where: Mapping[str, Any], *, document: str) -> dict[str, Any] | None:
     """Return a filter as Chroma writes it; it knows numbers as numbers, and true from 1.
+
+    No text of a document is asked for here: see `ChromaCollection`.
 
     Examples
     --------
-    >>> where_chroma({"year": 2020, "odd": True})
+    >>> where_chroma({"year": 2020, "odd": True}, document="document")
     {'$and': [{'year': {'$eq': 2020}}, {'odd': {'$eq': True}}]}
     """
     parts = [
-        {key: {"$eq": value}} if _fits(key, value) else {TOKEN + token(key, value): {"$eq": True}}
+        {key: {"$eq": value}}
+        if _is_field(key, value, document)
+        else {TOKEN + token(key, value): {"$eq": True}}
         for key, value in where.items()
     ]
     return {"$and": parts} if len(parts) > 1 else parts[0] if parts else None
 
 
-def _fits(key: str, value: object) -> bool:
+def _is_field(key: str, value: object, document: str) -> bool:
+    if key == document and isinstance(value, str):
+        return False
     return isinstance(value, str | int | float) and key != "" and not key.startswith(RESERVED)
