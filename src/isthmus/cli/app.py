@@ -6,10 +6,20 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from isthmus.cli.apply import apply
+from isthmus.cli.convert import (
+    ConvertGroup,
+    convert_cutover,
+    convert_rollback,
+    convert_run,
+    convert_status,
+    convert_verify,
+)
 from isthmus.cli.demo import demo
 from isthmus.cli.evaluate import evaluate
+from isthmus.cli.export import export, store_export
 from isthmus.cli.federate import federate
 from isthmus.cli.fit import fit
 from isthmus.cli.info import info
@@ -30,15 +40,27 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "fit": fit,
     "evaluate": evaluate,
     "apply": apply,
+    "export": export,
     "info": info,
     "federate": federate,
     "search": search,
     "integrate": integrate,
 }
 GROUPS: Mapping[str, Mapping[str, Callable[..., None]]] = {
-    "store": {"add": store_add, "info": store_info, "record": store_record}
+    "convert": {
+        "run": convert_run,
+        "verify": convert_verify,
+        "status": convert_status,
+        "cutover": convert_cutover,
+        "rollback": convert_rollback,
+    },
+    "store": {"add": store_add, "export": store_export, "info": store_info, "record": store_record},
 }
-GROUP_HELP = {"store": "Fill and look at stores."}
+GROUP_HELP = {
+    "convert": "Carry a collection into another space, beside the old one.",
+    "store": "Fill and look at stores.",
+}
+GROUP_KINDS = {"convert": ConvertGroup}
 NAMES = (*COMMANDS, *GROUPS)
 
 app = typer.Typer(
@@ -80,7 +102,9 @@ def isthmus_command(
 for _name, _function in COMMANDS.items():
     app.command(_name)(_function)
 for _group, _members in GROUPS.items():
-    _inner = typer.Typer(help=GROUP_HELP[_group], no_args_is_help=False)
+    _inner = typer.Typer(
+        cls=GROUP_KINDS.get(_group, TyperGroup), help=GROUP_HELP[_group], no_args_is_help=False
+    )
     for _name, _function in _members.items():
         _inner.command(_name)(_function)
     app.add_typer(_inner, name=_group)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isthmus._progress import Track, silent, track
+from isthmus._progress import Counting, Track, counting, silent, track, uncounted
 from isthmus.cli.streams import complain
 from isthmus.cli.text import one_line, printable
 
@@ -48,6 +48,13 @@ class Output:
         if self.quiet or self.as_json:
             return silent
         return functools.partial(track, since=self._since)
+
+    @property
+    def counting(self) -> Counting:
+        """Progress in rows, as `track` shows it in steps."""
+        if self.quiet or self.as_json:
+            return uncounted
+        return functools.partial(counting, since=self._since)
 
     def warn(self, text: str) -> None:
         """Say what the user should know: on stderr, or in the envelope."""

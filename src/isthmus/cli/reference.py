@@ -88,7 +88,8 @@ def write_pages(folder: Path) -> None:
 def _sections(command: Any, name: str) -> Iterator[str]:
     """Yield the section of every command below this one."""
     for word, inner in getattr(command, "commands", {}).items():
-        full = f"{name} {word}"
+        # the command that is meant where none is named is shown without a name
+        full = name if word == getattr(command, "default", None) else f"{name} {word}"
         if hasattr(inner, "commands"):
             yield from _sections(inner, full)
             continue

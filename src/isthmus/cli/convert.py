@@ -1,0 +1,338 @@
+"""``isthmus convert``: a collection into another space, beside the old one; and around it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+from typer.core import TyperGroup
+
+from isthmus.cli.options import Json, Quiet, Require, Seed
+from isthmus.cli.output import Output, facts
+from isthmus.cli.tables import say_value
+
+if TYPE_CHECKING:
+    from isthmus.workflows import ConversionPlan, Converted
+
+__all__ = [
+    "ConvertGroup",
+    "convert_cutover",
+    "convert_rollback",
+    "convert_run",
+    "convert_status",
+    "convert_verify",
+]
+
+SourceUrl = Annotated[
+    str, typer.Argument(metavar="SRC", help="Store URL that is read.", show_default=False)
+]
+TargetUrl = Annotated[
+    str,
+    typer.Argument(
+        metavar="DST",
+        help="Store URL of a new collection, or of a new vector of SRC's rows: &vector=NAME.",
+        show_default=False,
+    ),
+]
+BridgeOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--bridge",
+        metavar="FOLDER",
+        help="From SRC's space to DST's. Default: none, the vectors are copied as they are.",
+        show_default=False,
+    ),
+]
+CheckpointFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="FILE",
+        help="Keep the cursor in this file: for stores that keep no notes.",
+        show_default=False,
+    ),
+]
+
+
+class ConvertGroup(TyperGroup):
+    """A group whose first command is meant where none is named: ``isthmus convert SRC DST``."""
+
+    default: ClassVar[str] = "run"
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the name of the first command before what is not the name of another one."""
+        named = bool(args) and args[0] in self.commands
+        return super().parse_args(ctx, args if named else [self.default, *args])
+
+
+def convert_run(
+    source: SourceUrl,
+    target: TargetUrl,
+    *,
+    bridge: BridgeOption = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say what would be done, and write nothing."),
+    ] = False,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", metavar="N", min=1, help="Rows in memory at a time.")
+    ] = 4_800,
+    remove: Annotated[
+        bool,
+        typer.Option("--remove", help="Remove from DST what SRC does not have any more."),
+    ] = False,
+    checkpoint: CheckpointFile = None,
+    require: Require = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    seed: Seed = 0,
+) -> None:
+    """Carry all rows of SRC through a bridge into DST, a collection beside it.
+
+    SRC is never written to. Run the same command again after an interruption: it goes on where it
+    was. At its end it compares both sides, and writes what was added or changed in SRC meanwhile;
+    run it again until nothing is. Nothing in it is random: --seed changes nothing.
+
+    Then: 'isthmus convert verify SRC DST', 'isthmus convert cutover DST', and, if need be,
+    'isthmus convert rollback DST'; 'isthmus convert status DST' at any time.
+    """
+    del seed
+    from isthmus.cli.checks import check_required, check_verdict
+    from isthmus.cli.store import check_lasting
+    from isthmus.workflows import convert, plan_conversion
+
+    output = Output("convert", as_json=as_json, quiet=quiet)
+    check_lasting(target)
+    check_required(require)
+    fitted = _bridge(bridge)
+    if fitted is not None:
+        check_verdict(fitted, require)
+    plan = plan_conversion(source, target, bridge=fitted, checkpoint=checkpoint)
+    for warning in plan.warnings:
+        output.warn(warning)
+    if dry_run:
+        output.show(facts(_plan_rows(plan)))
+        output.done({"dry_run": True, **plan.to_dict()})
+        return
+    if plan.done and plan.done < plan.rows:
+        output.warn(f"going on after {plan.done:,} of {plan.rows:,} rows")
+    done = convert(
+        source,
+        target,
+        bridge=fitted,
+        batch_rows=batch_size,
+        checkpoint=checkpoint,
+        remove=remove,
+        counting=output.counting,
+    )
+    if done.metadata_dropped:
+        output.warn("the target holds no metadata: those of the rows were left out")
+    output.say(*_done_lines(done))
+    output.done({"dry_run": False, **done.to_dict()})
+
+
+def convert_verify(
+    source: SourceUrl,
+    target: TargetUrl,
+    *,
+    bridge: BridgeOption = None,
+    sample: Annotated[
+        int, typer.Option("--sample", metavar="N", min=1, help="Rows to map again and compare.")
+    ] = 1_000,
+    queries: Annotated[
+        int, typer.Option("--queries", metavar="N", min=1, help="Of these, rows to search for.")
+    ] = 200,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail where a row is missing or differs.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    seed: Seed = 0,
+) -> None:
+    """Compare DST with SRC: counts, sampled rows mapped again, sampled searches.
+
+    The overlap is the share of a row's ten neighbours in SRC that a search of DST finds, beside
+    what doing nothing finds. Nothing is written.
+    """
+    from isthmus.errors import StoreError
+    from isthmus.workflows import verify_conversion
+
+    output = Output("convert verify", as_json=as_json, quiet=quiet)
+    found = verify_conversion(
+        source, target, bridge=_bridge(bridge), sample=sample, queries=queries, seed=seed
+    )
+    output.show(
+        facts(
+            [
+                ("rows of SRC", f"{found.source_rows:,}"),
+                ("rows of DST", f"{found.target_rows:,}"),
+                ("compared", f"{found.checked:,}"),
+                ("missing", f"{found.missing:,}"),
+                ("differing", f"{found.differing:,}"),
+                ("searched for", f"{found.queries:,}"),
+                ("overlap@10", say_value(found.overlap)),
+                ("null map", say_value(found.null)),
+            ]
+        )
+    )
+    if not found.ok:
+        shown = f", such as {', '.join(found.examples)}" if found.examples else ""
+        output.warn(f"DST is not what SRC gives{shown}; run the conversion again, which repairs it")
+    if strict and not found.ok:
+        raise StoreError(
+            expected="a target with every row of its source, as the bridge gives it",
+            got=f"{found.target_rows:,} of {found.source_rows:,} rows; {found.missing:,} missing "
+            f"and {found.differing:,} differing of {found.checked:,} compared",
+            do="run the conversion again, which repairs it",
+        )
+    output.done(found.to_dict())
+
+
+def convert_status(
+    target: TargetUrl,
+    *,
+    checkpoint: CheckpointFile = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    seed: Seed = 0,
+) -> None:
+    """Say how far the conversion into DST has come, and whether a name leads to it.
+
+    Nothing in it is random: --seed changes nothing.
+    """
+    del seed
+    from isthmus.workflows import conversion_status
+
+    output = Output("convert status", as_json=as_json, quiet=quiet)
+    told = conversion_status(target, checkpoint=checkpoint)
+    rows = [("target", told.target), ("rows", f"{told.rows:,}")]
+    if told.state is None:
+        rows.append(("conversion", "none wrote here"))
+    else:
+        state = told.state
+        at = {
+            "copy": f"first pass, {state.rows:,} rows written",
+            "compare": f"second pass, {state.rows:,} rows compared",
+            "done": "done; the same command again compares both sides once more",
+        }
+        found = f"{state.added:,} added, {state.changed:,} changed, {state.removed:,} removed"
+        rows += [
+            ("source", state.source),
+            ("bridge", state.bridge[:16] or "none, a copy"),
+            ("stage", at.get(state.stage, state.stage)),
+            ("second pass", found if state.passes or state.stage == "compare" else "not yet"),
+        ]
+    rows.append(("name", told.switched or "none moved to it"))
+    output.show(facts(rows))
+    output.done(told.to_dict())
+
+
+def convert_cutover(
+    target: TargetUrl,
+    *,
+    name: Annotated[
+        str,
+        typer.Option(
+            "--name", metavar="NAME", help="Name that applications use.", show_default=False
+        ),
+    ],
+    former: Annotated[
+        str | None,
+        typer.Option(
+            "--former",
+            metavar="NAME",
+            help="New name for what has it, where the store renames. Default: NAME_former.",
+            show_default=False,
+        ),
+    ] = None,
+    checkpoint: CheckpointFile = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    seed: Seed = 0,
+) -> None:
+    """Make a name lead to DST at one instant: by an alias, or by renaming.
+
+    Nothing is deleted. What was switched is noted with DST, for 'isthmus convert rollback'. Nothing
+    in it is random: --seed changes nothing.
+    """
+    del seed
+    from isthmus.workflows import cut_over
+
+    output = Output("convert cutover", as_json=as_json, quiet=quiet)
+    done = cut_over(target, name, former=former, checkpoint=checkpoint)
+    before = f"; what it led to is {done.before!r}" if done.before else ""
+    output.say(f"{name!r} leads to the converted collection, by {done.how}{before}")
+    output.done(done.to_dict())
+
+
+def convert_rollback(
+    target: TargetUrl,
+    *,
+    checkpoint: CheckpointFile = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    seed: Seed = 0,
+) -> None:
+    """Let the name lead back to where it led before the cutover.
+
+    Where the store renames, DST is called by the name that it took. Nothing is deleted. Nothing in
+    it is random: --seed changes nothing.
+    """
+    del seed
+    from isthmus.workflows import roll_back
+
+    output = Output("convert rollback", as_json=as_json, quiet=quiet)
+    done = roll_back(target, checkpoint=checkpoint)
+    output.say(f"{done.name!r} leads to what it led to before; the converted one is {done.own!r}")
+    output.done(done.to_dict())
+
+
+def _bridge(folder: Path | None) -> Any:
+    from isthmus.bridge import Bridge
+
+    return None if folder is None else Bridge.load(folder)
+
+
+def _plan_rows(plan: ConversionPlan) -> list[tuple[str, str]]:
+    total = (
+        f"{plan.seconds:,.0f} s, at the rate of the earlier run"
+        if plan.seconds is not None
+        else "not known: a dry run writes nothing, so it cannot say how fast DST writes"
+    )
+    rows = [
+        ("from", f"{plan.source}, {plan.source_space}"),
+        ("to", f"{plan.target}, {plan.space}{'' if plan.exists else '; it will be made'}"),
+        ("rows", f"{plan.rows:,}" + (f", {plan.done:,} written" if plan.done else "")),
+        ("bytes", f"{plan.vector_bytes:,} of vectors, about {plan.text_bytes:,} of texts"),
+        ("reading", f"{plan.read_seconds:,.1f} s, by {plan.sampled:,} rows"),
+        ("mapping", f"{plan.map_seconds:,.1f} s, while rows are written"),
+        ("in all", total),
+    ]
+    if plan.status is not None:
+        rows += [
+            ("verdict", f"{plan.status}: {plan.reason}"),
+            ("retention@10", say_value(plan.retention)),
+        ]
+    return rows
+
+
+def _done_lines(done: Converted) -> list[str]:
+    lines = []
+    if done.copied:
+        lines.append(f"{done.copied:,} rows written, {done.seconds:.1f} s in all: {done.target}")
+    gone = "removed" if done.removed_too else "there and not in the source (--remove removes them)"
+    found = [
+        f"{count:,} {what}"
+        for count, what in (
+            (done.added, "added"),
+            (done.changed, "changed"),
+            (done.removed, gone),
+        )
+        if count
+    ]
+    if found:
+        lines.append(f"second pass: {', '.join(found)}; run it again until nothing is")
+    else:
+        lines.append(f"second pass: both sides hold the same {done.rows:,} rows")
+    return lines
