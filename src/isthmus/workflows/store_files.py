@@ -19,6 +19,8 @@ from isthmus.stores.base import Batch, Store
 __all__ = ["Exported", "Imported", "export_store", "import_file"]
 
 BATCH_ROWS = 10_000
+JSON_NUMBER = 12
+"""Characters of a number in JSON, about: only to guess how many rows a file of lines has."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,8 @@ def import_file(
     SpaceMismatchError, StoreError
     """
     records = open_records(path, space=space, batch_rows=batch_rows)
-    steps = -(-(records.rows or batch_rows) // batch_rows)
+    expected = records.rows or records.path.stat().st_size // (JSON_NUMBER * records.space.dim)
+    steps = -(-max(expected, 1) // batch_rows)
     rows = without = 0
     with open_store(url, space=records.space) as store:
         before = store.count()

@@ -22,7 +22,7 @@ from isthmus.errors import (
     WriteFailedError,
 )
 from isthmus.spaces import Space, VectorSet
-from isthmus.spaces.io import FORMATS, open_writer
+from isthmus.spaces.io import FORMATS, open_records, open_writer
 from isthmus.spaces.io.asked import Asked
 
 WRITTEN = sorted(name for name, form in FORMATS.items() if form.open_sink is not None)
@@ -368,3 +368,18 @@ def test_a_space_written_beside_a_file_that_names_none(tmp_path):
     VectorSet(["a"], np.ones((1, 2)), Space(model="other", dim=2)).save(tmp_path / "v.npy")
     with pytest.raises(InputError, match="got neither"):  # it speaks of v.npy
         VectorSet.load(path)
+
+
+@every_format
+def test_batches_of_records_without_metadata(tmp_path, make_set, suffix):
+    whole = make_set(25)
+    whole.save(tmp_path / f"v{suffix}", dtype="float32")
+    records = open_records(tmp_path / f"v{suffix}", batch_rows=10)
+    for _ in range(2):  # read anew each time
+        parts = list(records)
+        assert [len(part.vectors) for part in parts] == [10, 10, 5]
+        assert [row for part in parts for row in part.metadata] == [{}] * 25
+        found = np.concatenate([part.vectors.matrix() for part in parts])
+        assert found.tolist() == whole.matrix().tolist()
+    assert records.space == whole.space
+    assert records.asked.memory_map == (suffix == ".npy")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -98,8 +98,8 @@ def open_records(
 ) -> Records:
     """Open a file of vectors for reading in batches, with the metadata of its rows.
 
-    Memory holds one batch and the ids with ``.parquet``, ``.jsonl``, ``.ndjson`` and ``.vdf``;
-    other files are read whole, and have no metadata but for ``.json``.
+    Memory holds one batch and the ids with ``.parquet``, ``.jsonl``, ``.ndjson``, ``.npy`` and
+    ``.vdf``; other files are read whole, and have no metadata but for ``.json``.
 
     Parameters
     ----------
@@ -125,6 +125,7 @@ def open_records(
     check_positive(batch_rows, name="batch_rows")
     found, asked = find(Path(path))
     form = format_of(found)
+    asked = replace(asked, memory_map=form.memory_maps)
     with telling(found):
         if form.stream is not None:
             opened = form.stream(found, asked)

@@ -227,8 +227,12 @@ class _Sink:
         width = vectors.shape[1]
         offsets = pa.array(np.arange(0, len(flat) + 1, width, dtype=np.int32))
         columns = {"id": pa.array(ids.tolist()), "vector": pa.ListArray.from_arrays(offsets, flat)}
-        columns |= columns_of(metadata, taken=columns)
-        pq.write_table(pa.table(columns), self._folder / f"{self.parts}.parquet")
+        beside = columns_of(metadata, taken=columns)
+        pq.write_table(
+            pa.table({**columns, **beside}),
+            self._folder / f"{self.parts}.parquet",
+            use_dictionary=list(beside),
+        )
 
 
 def columns_of(metadata: Metadata, *, taken: Mapping[str, Any]) -> dict[str, Any]:
