@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -66,6 +65,12 @@ class FakeServer:
     faults: list[Fault] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     port: int = 0
+
+    headers: ClassVar[dict[str, str]] = {}  # of every answer
+
+    def parsed(self, body: bytes) -> Any:
+        """Return the body of a request as a fake wants it."""
+        return json.loads(body)
 
     def answer(self, request: Request) -> Any:
         """Return the JSON of a success, or raise `Refusal`."""
@@ -172,7 +177,7 @@ class _Handler(BaseHTTPRequestHandler):
         request = self._read()
         fault = self.fake.next_fault(self.path)
         if fault is not None:
-            time.sleep(fault.wait)
+            threading.Event().wait(fault.wait)  # tests replace `time.sleep`
             if fault.drop and not fault.after:
                 self._break()
                 return
@@ -196,13 +201,15 @@ class _Handler(BaseHTTPRequestHandler):
             tuple(unquote(part) for part in parts.path.split("/") if part),
             {key: values[-1] for key, values in parse_qs(parts.query).items()},
             {key.lower(): value for key, value in self.headers.items()},
-            json.loads(body) if body else None,
+            self.fake.parsed(body) if body else None,
         )
 
     def _write(self, status: int, body: Any) -> None:
         content = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
+        for name, value in self.fake.headers.items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)

@@ -13,6 +13,7 @@ from isthmus.errors import (
     StoreError,
     StoreFullError,
 )
+from isthmus.stores._asking import PAUSES
 
 __all__ = ["BUSY_STATUSES", "by_status", "by_text", "chain", "refused", "shown", "status_of"]
 
@@ -112,6 +113,12 @@ def by_status(error: BaseException, *, where: str, secret: str | None) -> Isthmu
     if status == 507:
         return StoreFullError(
             expected=f"room to write to {where}", got=got, do="make room, then go on"
+        )
+    if status in BUSY_STATUSES:
+        return StoreBusyError(
+            expected=f"{where} to take a request in one of {1 + len(PAUSES)} tries",
+            got=f"{status}: {got}",
+            do="try again later; the log of the server says more",
         )
     return None
 
