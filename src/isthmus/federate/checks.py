@@ -10,6 +10,7 @@ from isthmus.errors import DuplicateIdError, EmptyInputError, ParameterError, Un
 from isthmus.federate.fusion import Fusion
 from isthmus.federate.source import Source
 from isthmus.federate.spokes import Spoke
+from isthmus.federate.superseding import newer_of
 
 if TYPE_CHECKING:
     from isthmus.federate.hub import Federation
@@ -22,6 +23,7 @@ def check_parameters(federation: Federation) -> None:
     from isthmus.federate.hub import Dedup
 
     _check_names(federation.sources)
+    newer_of(federation.sources)
     if federation.depth is not None:
         check_whole(federation.depth, name="depth")
     for name in ("remember", "retries", "seed"):

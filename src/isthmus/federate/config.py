@@ -24,10 +24,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from isthmus.errors import ConfigError, MissingFileError
+from isthmus.errors import ConfigError, MissingFileError, ParameterError, UnknownNameError
 from isthmus.federate.memory import REMEMBER
 from isthmus.federate.merging import DEDUP_SIMILARITY
 from isthmus.federate.patience import RETRIES, TIMEOUT_SECONDS
+from isthmus.federate.superseding import check_superseding
 
 __all__ = ["FederationConfig", "StoreConfig", "read", "read_text", "validate"]
 
@@ -48,6 +49,9 @@ class StoreConfig(_Strict):
     )
     timeout: float | None = Field(
         None, gt=0, allow_inf_nan=False, description="Seconds, in place of the federation's."
+    )
+    supersedes: str | None = Field(
+        None, min_length=1, description="Name of the store of the same ids that this one replaces."
     )
 
 
@@ -93,6 +97,14 @@ class FederationConfig(_Strict):
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise ValueError(f"name {repeated[0]!r} stands in more than one store")
+        return self
+
+    @model_validator(mode="after")
+    def _check_superseding(self) -> Self:
+        try:
+            check_superseding({store.name: store.supersedes for store in self.stores})
+        except (UnknownNameError, ParameterError) as error:
+            raise ValueError(f"expected {error.expected}, got {error.got}") from error
         return self
 
     @model_validator(mode="after")

@@ -77,7 +77,15 @@ def load(path: Path, kind: type[F], changes: Mapping[str, Any]) -> F:
             store = opened.enter_context(_open(one.name, url, space))
             common = loaded.load(one, "bridge_common")
             sources.append(
-                Source(one.name, store, to_store, to_hub, timeout=one.timeout, common=common)
+                Source(
+                    one.name,
+                    store,
+                    to_store,
+                    to_hub,
+                    timeout=one.timeout,
+                    common=common,
+                    supersedes=one.supersedes,
+                )
             )
         federation = kind(_hub_space(config, sources, path.parent), sources, **options)
         opened.pop_all()

@@ -21,6 +21,7 @@ from isthmus.federate.merging import agreeing_columns
 from isthmus.federate.patience import Patience, Problem
 from isthmus.federate.source import Source
 from isthmus.federate.spokes import Spoke
+from isthmus.federate.superseding import newer_of, without_superseded
 from isthmus.spaces import VectorSet
 
 __all__ = ["Pool"]
@@ -71,6 +72,11 @@ class Pool:
     def names(self) -> IdArray:
         """Of the sources, shape (n_sources,)."""
         return np.array([source.name for source in self.sources])
+
+    @cached_property
+    def newer(self) -> dict[int, list[int]]:
+        """The sources that replace a source, by place."""
+        return newer_of(self.sources)
 
     @cached_property
     def fingerprints(self) -> IdArray:
@@ -126,6 +132,7 @@ class Pool:
         chosen = self._choose(queries, k)
         compared = range(len(self.spokes)) if explain else wanted
         catches, problems = self._search(queries, chosen, compared, depth)
+        catches = without_superseded(catches, self.newer)
         self._check(problems, asked=len(catches) if chosen is None else int(chosen.any(0).sum()))
         ids = np.concatenate([catch.ids for catch in catches], axis=1)
         similarities = np.concatenate([catch.similarities for catch in catches], axis=2)

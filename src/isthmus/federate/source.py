@@ -50,6 +50,9 @@ class Source:
     to_hub : Bridge, optional
         From the store's space to the hub's. Both are left out where the store holds the hub's
         space, or where another source of the same space has them.
+    supersedes : str, optional
+        Name of another source whose ids mean the same documents and which this one replaces: what
+        both give for a query counts from here, and once. For a migration under way.
     common : Bridge, optional
         Between the hub's space and the store's, fitted with ``cca`` or another method that lands in
         a comparison space: for fusion ``cca``, and for ``score`` where every spoke has one.
@@ -75,6 +78,7 @@ class Source:
     to_hub: Bridge | None = None
     timeout: float | None = None
     common: Bridge | None = None
+    supersedes: str | None = None
 
     def __post_init__(self) -> None:
         if not self.name:

@@ -16,7 +16,7 @@ from typing import Any
 from isthmus.errors import MissingCollectionError, ParameterError, UnsupportedOperationError
 from isthmus.stores._url import StoreUrl
 from isthmus.stores.base import Store
-from isthmus.stores.registry import open_store, place_of
+from isthmus.stores.registry import open_store
 from isthmus.workflows._convert_checkpoint import SWITCH, Checkpoint
 from isthmus.workflows._copying import parse_note, place_of_store
 
@@ -217,14 +217,14 @@ def _intended(kept: Checkpoint, store: Store, name: str, former: str | None) -> 
     here = str(replace(parsed, collection=name))
     source = place_of_store(state.source)
     options, before = here, ""
-    if source is not None and source[0] == place_of(here, Path.cwd()):
+    if source is not None and source[0] == (place_of_store(here) or ("", ""))[0]:
         options = state.source  # what has the name is opened as the source was
     if store.capabilities.switch == "rename":
         before = former or f"{name}_former"
     elif source is not None:
         collection = StoreUrl.parse(state.source).collection
         beside = str(replace(parsed, collection=collection))
-        if source[0] == place_of(beside, Path.cwd()):
+        if source[0] == (place_of_store(beside) or ("", ""))[0]:
             options, before = state.source, collection
     return Switch(
         name, str(store.capabilities.switch), before, parsed.collection, options, done=False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -76,11 +77,16 @@ def parse_note(text: str, kinds: Mapping[str, type], *, what: str, do: str) -> d
 
 
 def place_of_store(url: str) -> tuple[str, str] | None:
-    """Return what tells one collection and vector from another; None for what no URL opens."""
+    """Return what tells one collection, and one vector in it, from others.
+
+    None for what no URL opens.
+    """
     from isthmus.stores._url import StoreUrl
     from isthmus.stores.registry import place_of
 
     try:
-        return place_of(url, Path.cwd()), StoreUrl.parse(url).options.get("vector", "")
+        parsed = StoreUrl.parse(url)
+        rows = str(replace(parsed, options={}))
+        return place_of(rows, Path.cwd()), parsed.options.get("vector", "")
     except (ValueError, LookupError):
         return None
