@@ -195,6 +195,20 @@ def test_what_is_ambiguous_is_refused(tmp_path, lines, message):
         read(save(tmp_path / "v.jsonl", lines))
 
 
+def test_a_word_that_is_base64_too_is_no_vector_beside_one(tmp_path):
+    line = {"id": 1, "vector": A, "embedding_model": base64.b64encode(b"a sixteen bytes!").decode()}
+    path = save(tmp_path / "v.jsonl", [line])
+    assert read(path) == (["1"], [A], [{"embedding_model": line["embedding_model"]}])
+
+
+def test_a_field_beside_the_metadata_and_in_them(tmp_path):
+    lines = [{"id": 1, "vector": A, "year": 1, "metadata": {"year": 1}}]
+    assert read(save(tmp_path / "v.jsonl", lines))[2] == [{"year": 1}]
+    lines[0]["year"] = 2
+    with pytest.raises(InputError, match="each field of a row once; got 'year' beside"):
+        read(save(tmp_path / "v.jsonl", lines))
+
+
 def test_one_of_several_named_vectors(tmp_path):
     path = save(tmp_path / "v.jsonl", [{"id": 1, "vector": {"a": A, "b": B}}])
     assert read(f"{path}?vector=vector.b")[1] == [B]

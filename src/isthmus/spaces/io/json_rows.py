@@ -19,6 +19,7 @@ from isthmus._types import FloatArray
 from isthmus.spaces.io.asked import Asked
 from isthmus.spaces.io.base import Block, corrupt
 from isthmus.spaces.io.json_pages import Row, lifted, wrong
+from isthmus.spaces.io.jsonable import joined
 from isthmus.spaces.io.names import looks_like_vector, pick_id, pick_vector, several
 
 __all__ = ["Layout", "blocks", "layout_of"]
@@ -67,7 +68,7 @@ class Layout:
             for name, each in rest.items()
             if name not in ANSWER_ONLY and each is not None and each not in ({}, [])
         }
-        return {**beside, **inside}
+        return joined(beside, inside)
 
 
 def layout_of(row: Row, asked: Asked, *, path: Path, place: str) -> Layout:
@@ -87,6 +88,7 @@ def layout_of(row: Row, asked: Asked, *, path: Path, place: str) -> Layout:
     else:
         key, inner = asked.vector, ""
     able = [name for name in names if _could_be_vector(name, fields[name])]
+    able = able or [name for name in names if _could_be_packed(name, fields[name])]
     if not names or (not key and not able):
         raise wrong(path, place, f"an object with {', '.join(map(repr, names))[:120] or 'nothing'}")
     vector = pick_vector(able, key, names=names, path=path, what="key")
@@ -117,7 +119,16 @@ def _could_be_vector(name: str, value: Any) -> bool:
         return False
     if isinstance(value, dict):
         return any(_is_numbers(each) for each in value.values())
-    return isinstance(value, str) and _numbers_in_text(value) is not None
+    return isinstance(value, str) and value.lstrip().startswith("[") and _could_be_read(value)
+
+
+def _could_be_packed(name: str, value: Any) -> bool:
+    """Tell base64 under a name of vectors; looked for last, since many a word is base64, too."""
+    return looks_like_vector(name) and isinstance(value, str) and _could_be_read(value)
+
+
+def _could_be_read(text: str) -> bool:
+    return _numbers_in_text(text) is not None
 
 
 def _is_numbers(value: Any) -> bool:

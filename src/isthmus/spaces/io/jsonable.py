@@ -11,7 +11,7 @@ from typing import Any
 
 from isthmus.errors import InputError
 
-__all__ = ["clean", "dump_metadata", "parse_object", "plain"]
+__all__ = ["clean", "dump_metadata", "joined", "parse_object", "plain"]
 
 
 def plain(value: Any) -> Any:
@@ -44,6 +44,24 @@ def clean(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cells of a row as JSON values, without those that are empty."""
     made = {name: plain(value) for name, value in row.items()}
     return {name: value for name, value in made.items() if value is not None}
+
+
+def joined(beside: Mapping[str, Any], inside: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields beside an object of metadata and those in it.
+
+    Raises
+    ------
+    InputError
+        A field in both places with two values.
+    """
+    twice = [name for name in beside if name in inside and beside[name] != inside[name]]
+    if twice:
+        raise InputError(
+            expected="each field of a row once",
+            got=f"{twice[0]!r} beside the metadata and in them, with two values",
+            do="rename one of them",
+        )
+    return {**beside, **inside}
 
 
 def parse_object(text: Any) -> dict[str, Any] | None:

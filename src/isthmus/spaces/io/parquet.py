@@ -30,7 +30,7 @@ from isthmus.spaces.io.base import (
     check_plausible,
     corrupt,
 )
-from isthmus.spaces.io.jsonable import clean, dump_metadata, parse_object
+from isthmus.spaces.io.jsonable import clean, dump_metadata, joined, parse_object
 from isthmus.spaces.io.names import looks_like_vector, pick_id, pick_vector
 from isthmus.spaces.io.space_json import dump_space, parse_space
 from isthmus.spaces.space import Space
@@ -230,7 +230,7 @@ def _metadata(batch: pa.RecordBatch) -> list[dict[str, Any]]:
             if parsed is not None:
                 del row[name]
                 opened |= clean(parsed) if isinstance(inside, dict) else parsed
-        made.append({**clean(row), **opened})
+        made.append(joined(clean(row), opened))
     return made
 
 
