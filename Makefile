@@ -1,12 +1,13 @@
 # make demo    installs the base package and runs the main job
 # make test    installs every extra and passes the tests
 # make lint    ruff, mypy, import-linter
+# make servers starts the database servers of the tests, for work by hand
 PYTHON ?= python3
 BIN := .venv/bin
 # Two cores are shared: one thread per library in tests.
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test lint format peers clean
+.PHONY: demo test lint format peers servers clean
 
 .venv/base: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -38,6 +39,9 @@ format: .venv/dev
 	$(BIN)/ruff format .
 
 peers: .venv/peers
+
+servers: .venv/dev
+	$(BIN)/python -m tests.servers
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,6 +1,7 @@
 """Real database servers, each started by the first test that asks for it.
 
 `tests/servers/__init__.py` says how they are used. A server that cannot start fails its tests.
+The modules are imported in the fixtures because each needs the client of its database.
 """
 
 from __future__ import annotations
@@ -12,20 +13,52 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.servers import ChromaServer, PostgresServer
+    from tests import fakes, servers
 
 
 @pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    from tests.servers.postgres import PostgresServer
+def postgres_server() -> Iterator[servers.PostgresServer]:
+    from tests.servers import PostgresServer
 
     with PostgresServer() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def chroma_server() -> Iterator[ChromaServer]:
-    from tests.servers.chroma import ChromaServer
+def chroma_server() -> Iterator[servers.ChromaServer]:
+    from tests.servers import ChromaServer
 
     with ChromaServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def milvus_server() -> Iterator[servers.MilvusServer]:
+    from tests.servers import MilvusServer
+
+    with MilvusServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def valkey_server() -> Iterator[servers.ValkeyServer]:
+    from tests.servers import ValkeyServer
+
+    with ValkeyServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def typesense_server() -> Iterator[servers.TypesenseServer]:
+    from tests.servers import TypesenseServer
+
+    with TypesenseServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def qdrant_fake() -> Iterator[fakes.FakeQdrant]:
+    from tests.fakes import FakeQdrant
+
+    with FakeQdrant() as server:
         yield server

