@@ -1,0 +1,143 @@
+"""The split of rows into two parts that respect each other's empty directions least."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from isthmus._progress import Track, silent
+from isthmus._types import FloatArray, IntArray
+from isthmus.evaluate._empty_directions import EmptyDirections, emptiest, logarithm
+from isthmus.evaluate._levels import high_level
+from isthmus.evaluate._two_gaussians import moments, two_gaussians
+
+__all__ = ["Split", "find_split"]
+
+FOLDS = 4
+PLAIN = 0.5
+"""Contrast at which no further start is tried."""
+EVEN = 0.35
+"""Share from which either part may be the main one."""
+FEWEST = 5
+"""Rows of a part."""
+HIGH = 0.4
+"""Energy from which a row is first guessed to be foreign."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Two parts of the rows, the second foreign to the first.
+
+    Parameters
+    ----------
+    posterior : FloatArray of shape (n,)
+        Of the second part; no row had a part in the directions that it is judged by.
+    scores : FloatArray of shape (n,)
+        Logarithm of the energy in the main part's empty directions.
+    tested : FloatArray of shape (n,)
+        Energy in the emptiest of them.
+    main : EmptyDirections
+        From all rows.
+    """
+
+    posterior: FloatArray
+    scores: FloatArray
+    tested: FloatArray
+    main: EmptyDirections
+
+    @property
+    def foreign_energy(self) -> float:
+        """Mean energy of the second part; NaN where there is none."""
+        return _mean(self.tested, self.posterior)
+
+    @property
+    def own_energy(self) -> float:
+        """Mean energy of the first part."""
+        return _mean(self.tested, 1 - self.posterior)
+
+    @property
+    def contrast(self) -> float:
+        """How far the second part is from the first (0) to no regard for it (1)."""
+        own = self.own_energy
+        if not np.isfinite(self.foreign_energy) or own >= 1:
+            return 0.0
+        return float((self.foreign_energy - own) / (1 - own))
+
+
+def find_split(rows: FloatArray, *, seed: int, track: Track[Any] = silent) -> Split:
+    """Find the split with the highest contrast.
+
+    Parameters
+    ----------
+    rows : FloatArray of shape (n, dim), float32
+        Of unit length.
+    seed : int
+        Of the folds.
+    track : Track, default silent
+    """
+    best: FloatArray = np.zeros(len(rows))
+    highest = -1.0
+    starts = _starts(rows)
+    for start in track(starts, "looking for a second space", len(starts)):
+        guess = two_gaussians(rows, start)
+        if guess.mean() > 0.5:
+            guess = 1 - guess
+        for side in (guess,) if guess.mean() < EVEN else (guess, 1 - guess):
+            posterior, contrast = _refine(rows, side)
+            if contrast > highest:
+                best, highest = posterior, contrast
+        if highest > PLAIN:
+            break
+    return _judge(rows, best, seed=seed)
+
+
+def _starts(rows: FloatArray) -> list[FloatArray]:
+    """Return first guesses: what sticks out, and the ends of the first principal direction."""
+    mean, covariance = moments(rows, np.ones(len(rows), np.float32))
+    values, directions = np.linalg.eigh(covariance)
+    values = np.maximum(values, 1e-3 * values.mean() + 1e-30)
+    places = (rows - mean) @ directions.astype(np.float32)
+    outlying, first = (places.astype(np.float64) ** 2 / values).sum(axis=1), places[:, -1]
+    return [_top(outlying, 0.1), _top(first, 0.5), _top(first, 0.1), _top(-first, 0.1)]
+
+
+def _top(scores: FloatArray, share: float) -> FloatArray:
+    count = min(max(round(share * len(scores)), FEWEST), len(scores) - 1)
+    guess = np.full(len(scores), 0.05)
+    guess[np.argsort(-scores, kind="stable")[:count]] = 0.95
+    return guess
+
+
+def _refine(rows: FloatArray, posterior: FloatArray) -> tuple[FloatArray, float]:
+    """Split anew by the empty directions of the first part, twice; return the contrast too."""
+    tested: FloatArray = np.zeros(len(rows))
+    for _ in range(2):
+        if min(posterior.sum(), (1 - posterior).sum()) < FEWEST:
+            return posterior, 0.0
+        scored, tested = emptiest(rows, 1 - posterior).energies(rows)
+        posterior = _foreign(scored)
+    own, foreign = _mean(tested, 1 - posterior), _mean(tested, posterior)
+    return posterior, float((foreign - own) / (1 - own)) if foreign > own and own < 1 else 0.0
+
+
+def _foreign(scored: FloatArray) -> FloatArray:
+    return high_level(logarithm(scored), np.where(scored > HIGH, 0.95, 0.01))
+
+
+def _judge(rows: FloatArray, posterior: FloatArray, *, seed: int) -> Split:
+    """Score every row by directions that other rows gave."""
+    scored, tested = np.empty(len(rows)), np.empty(len(rows))
+    fold: IntArray = np.random.default_rng(seed).permutation(len(rows)) % FOLDS
+    for number in range(FOLDS):
+        out = fold == number
+        main = emptiest(rows[~out], 1 - posterior[~out])
+        scored[out], tested[out] = main.energies(rows[out])
+    final = _foreign(scored)
+    return Split(final, logarithm(scored), tested, emptiest(rows, 1 - final))
+
+
+def _mean(values: FloatArray, weights: FloatArray) -> float:
+    total = weights.sum()
+    return float(values @ weights / total) if total > 1e-9 else float("nan")
