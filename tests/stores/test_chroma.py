@@ -400,7 +400,7 @@ class TestPermission:
     def test_a_busy_gateway_is_asked_again(self, pauses):
         with Gate() as gate:
             gate.status = 503
-            with pytest.raises(StoreBusyError, match="503: bad token None"):
+            with pytest.raises(StoreBusyError, match=r"503: .*bad token None"):
                 open_store(f"chroma+http://{gate.url}?collection=docs")
             assert len(gate.requests) == 4
         assert len(pauses) == 3

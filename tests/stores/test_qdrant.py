@@ -423,7 +423,7 @@ class TestServer:
     def test_busy_for_longer(self, at, fake, pauses):
         with open_store(at, space=SPACE) as store:
             fake.fail(status=503, body={"status": {"error": "loading"}}, times=4)
-            with pytest.raises(StoreBusyError, match="503: .*loading"):
+            with pytest.raises(StoreBusyError, match=r"503: .*loading"):
                 store.count()
         assert pauses == [*_asking.PAUSES]
 

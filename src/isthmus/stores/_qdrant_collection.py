@@ -258,9 +258,7 @@ class QdrantCollection(ConnectedStore):
             if not matching:
                 return [[] for _ in queries]
             asked = [{"has_id": matching}]
-        found = self._engine.query(
-            queries, self._name, k=k, conditions=[*self._having, *asked], exact=self._exact
-        )
+        found = self._engine.query(queries, self._name, k=k, conditions=asked, exact=self._exact)
         return [[(text_id(native, some), score) for native, score, some in hits] for hits in found]
 
     def _matching(self, asked: list[Filter], rest: Mapping[str, Any]) -> list[NativeId]:

@@ -27,6 +27,8 @@ CONFIG = "edge_config.json"
 SEGMENTS = "segments"
 RECORD = "isthmus.json"
 LOCAL_MODE = "meta.json"
+MANY_QUERIES = 8
+FEW_POINTS = 20_000
 
 
 @dataclass
@@ -225,6 +227,8 @@ class EdgeEngine:
         if not exact and self._stale:
             self._open.optimize()
             self._stale = False
+        if conditions and len(queries) >= MANY_QUERIES:
+            conditions = self._resolved(conditions)
         asked = self._filter(conditions)
         params = edge.SearchParams(exact=exact)
         hits = (
@@ -240,6 +244,17 @@ class EdgeEngine:
             for query in queries
         )
         return [[(_plain(hit.id), hit.score, hit.payload or {}) for hit in found] for found in hits]
+
+    def _resolved(self, conditions: list[Filter]) -> list[Filter]:
+        """Look for the points once, where they are few, so that each query need not."""
+        request = self._edge.ScrollRequest(
+            limit=FEW_POINTS,
+            filter=self._filter(conditions),
+            with_payload=False,
+            with_vector=False,
+        )
+        found, more = self._open.scroll(request)
+        return conditions if more else [{"has_id": [_plain(record.id) for record in found]}]
 
     def count(self, conditions: list[Filter]) -> int:
         """Count points."""
