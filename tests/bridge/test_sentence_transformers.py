@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from isthmus import Bridge
-from isthmus.bridge.sentence_transformers import RULES, write_sentence_transformer
+from isthmus.bridge.chain import RULES
+from isthmus.bridge.sentence_transformers import write_sentence_transformer
 from isthmus.errors import (
     CorruptFileError,
     DimensionError,
