@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from isthmus.errors import (
@@ -23,6 +24,10 @@ __all__ = ["in_our_words"]
 def in_our_words(error: Exception, path: str) -> IsthmusError:
     """Say what an error of DuckDB means for the caller."""
     text = " ".join(str(error).split())
+    if isinstance(error, json.JSONDecodeError):
+        return _corrupt(
+            path, f"a record of Isthmus in the comment of the table that is none: {text}"
+        )
     for signs, make in MEANINGS:
         if any(sign in text for sign in signs):
             return make(path, text[:200])
