@@ -33,7 +33,7 @@ class Switch:
     ----------
     name : str
         That leads to the target now.
-    how : {"alias", "rename"}
+    how : {"alias", "rename", "two renames"}
     before : str
         Collection that the name led to, by the name that it has now; empty: none.
     own : str
@@ -66,6 +66,21 @@ class Switch:
             do="move the name by hand, with the database's own tools",
         )
         return cls(**found)
+
+    @property
+    def renames(self) -> bool:
+        """Whether the collections themselves change their names."""
+        return self.how != "alias"
+
+    def is_there(self) -> bool:
+        """Whether what the name led to before can be opened."""
+        if not self.before:
+            return False
+        try:
+            with open_store(_named(self.options, self.before)):
+                return True
+        except MissingCollectionError:
+            return False
 
     def dump(self) -> str:
         """Return it as JSON."""
@@ -124,17 +139,17 @@ def cut_over(
         kept = Checkpoint.of(store, checkpoint)
         switch = _intended(kept, store, name, former)
         kept.write({SWITCH: switch.dump()})
-        if switch.how == "rename" and parsed.collection == name:  # moved by a run that was stopped
-            before = switch.before if _is_there(switch) else ""
+        if switch.renames and parsed.collection == name:  # moved by a run that was stopped
+            before = switch.before if switch.is_there() else ""
         else:
             try:
                 before = store.take_name(name, former=switch.before)
             except (ParameterError, UnsupportedOperationError):
                 kept.write({SWITCH: ""})  # refused: nothing moved
                 raise
-    if switch.how == "alias" and before == switch.own:  # it led here already
+    if not switch.renames and before == switch.own:  # it led here already
         before = switch.before
-    url = _named(target, name) if switch.how == "rename" else target
+    url = _named(target, name) if switch.renames else target
     done = replace(switch, before=before, done=True)
     with open_store(url) as store:
         Checkpoint.of(store, checkpoint).write({SWITCH: done.dump()})
@@ -169,22 +184,19 @@ def roll_back(target: str, *, checkpoint: Path | str | None = None) -> Switch:
                 do="give the collection that was made by isthmus convert",
             )
         switch = Switch.parse(text)
-        renamed = switch.how == "rename"
-        if renamed and StoreUrl.parse(store.url).collection != switch.name:
-            kept.write({SWITCH: ""})  # it has its own name: nothing moved, or all is back already
-            return switch
-        if renamed and not (switch.before and _is_there(switch)):
+        moved = StoreUrl.parse(store.url).collection == switch.name
+        if switch.renames and moved and not switch.is_there():
             store.take_name(switch.own, former=f"{switch.own}_former")
-    if switch.before and (not renamed or _is_there(switch)):
+    if switch.is_there():
         with open_store(_named(switch.options, switch.before)) as earlier:
             earlier.take_name(switch.name, former=switch.own)
-    elif not renamed:
+    elif not switch.renames:
         raise ParameterError(
             expected=f"a collection that {switch.name!r} led to before",
             got="none: the name was free",
             do="remove the alias with the database's own tools",
         )
-    own = _named(target, switch.own) if renamed else target
+    own = _named(target, switch.own) if switch.renames else target
     with open_store(own) as store:
         Checkpoint.of(store, checkpoint).write({SWITCH: ""})
     return switch
@@ -219,7 +231,7 @@ def _intended(kept: Checkpoint, store: Store, name: str, former: str | None) -> 
     options, before = here, ""
     if source is not None and source[0] == (place_of_store(here) or ("", ""))[0]:
         options = state.source  # what has the name is opened as the source was
-    if store.capabilities.switch == "rename":
+    if store.capabilities.switch != "alias":
         before = former or f"{name}_former"
     elif source is not None:
         collection = StoreUrl.parse(state.source).collection
@@ -240,15 +252,6 @@ def _opened(target: str) -> Iterator[Store]:
         raise
     with store:
         yield store
-
-
-def _is_there(switch: Switch) -> bool:
-    """Whether what the name led to before can be opened."""
-    try:
-        with open_store(_named(switch.options, switch.before)):
-            return True
-    except MissingCollectionError:
-        return False
 
 
 def _check_switchable(store: Store, parsed: StoreUrl) -> None:
