@@ -4,7 +4,8 @@ A fake proves that a connector and the real client understand each other, not th
 would answer the same; `tools/store_suite.py` asks one.
 """
 
+from tests.fakes.elasticsearch import FakeElasticsearch, FakeOpensearch
 from tests.fakes.http_server import Fault
 from tests.fakes.qdrant import FakeQdrant
 
-__all__ = ["FakeQdrant", "Fault"]
+__all__ = ["FakeElasticsearch", "FakeOpensearch", "FakeQdrant", "Fault"]

@@ -6,6 +6,7 @@ the connector that it is used to test.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
@@ -102,7 +103,8 @@ class FakeServer:
         self._thread.join()
         with self._guard:
             for one in self._open:
-                one.close()
+                with contextlib.suppress(OSError):  # the other side has left
+                    one.shutdown(socket.SHUT_RDWR)
             self._open.clear()
         self._server.server_close()
 
