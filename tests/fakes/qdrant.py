@@ -66,6 +66,8 @@ class FakeQdrant(FakeServer):
                 }
             case "POST", ("collections", "aliases"):
                 return self._change_aliases(request.body["actions"])
+            case "DELETE", ("collections", name):
+                return self._remove(name)
             case "PUT", ("collections", name):
                 return self._create(name, request.body)
             case method, ("collections", name, *rest):
@@ -118,6 +120,10 @@ class FakeQdrant(FakeServer):
         if self.version >= METADATA:
             self.collections[name].metadata |= body.get("metadata") or {}
         return True
+
+    def _remove(self, name: str) -> bool:
+        self.aliases = {key: to for key, to in self.aliases.items() if to != name}
+        return self.collections.pop(name, None) is not None
 
     def _add_vector(self, collection: Collection, name: str, body: dict[str, Any]) -> Any:
         if self.version < NEW_VECTORS:
