@@ -28,7 +28,7 @@ from isthmus.spaces.io.npy_header import read_header
 from isthmus.spaces.io.space_json import parse_space
 from isthmus.spaces.space import Space
 
-__all__ = ["FAISS", "INDEX"]
+__all__ = ["FAISS", "INDEX", "ids_beside"]
 
 FORMAT = "isthmus-faiss-1"
 MAX_JSON_BYTES = 1 << 18
@@ -45,7 +45,7 @@ def _read(path: Path, asked: Asked) -> Raw:
     own = None
     if found.ids_start is not None:
         own = np.frombuffer(content, "<i8", found.rows, found.ids_start).copy()
-    return Raw(ids=_ids(path, found, own), vectors=vectors, space=_space(path))
+    return Raw(ids=ids_beside(path, found.rows, own), vectors=vectors, space=_space(path))
 
 
 def _check_loss(found: Found, asked: Asked, path: Path) -> None:
@@ -76,10 +76,22 @@ def _vectors(content: npt.NDArray[np.uint8], found: Found, path: Path) -> npt.ND
 # --- ids and space ---------------------------------------------------------------------------
 
 
-def _ids(path: Path, found: Found, own: npt.NDArray[Any] | None) -> Any:
-    """Return ids from the one file beside the index, or of the index itself, or row numbers.
+def ids_beside(path: Path, rows: int, own: npt.NDArray[Any] | None) -> Any:
+    """Return ids from the one file beside an index, or of the index itself, or row numbers.
 
     A file under the full name of the index goes before one that may belong to another format.
+
+    Parameters
+    ----------
+    path : Path
+        Of the index.
+    rows : int
+    own : array of int of shape (rows,) or None
+        What the index calls its rows; the file beside it has an id for each of these numbers.
+
+    Raises
+    ------
+    InputError, CorruptFileError
     """
     own_names = [_beside(path, ending) for ending in ID_ENDINGS]
     shared = [path.with_suffix(ending) for ending in ID_ENDINGS]
@@ -92,13 +104,11 @@ def _ids(path: Path, found: Found, own: npt.NDArray[Any] | None) -> Any:
             do="remove or rename the others",
         )
     if not beside:
-        return (np.arange(found.rows) if own is None else own).astype(np.str_)
+        return (np.arange(rows) if own is None else own).astype(np.str_)
     ids = _read_ids(beside[0])
     if own is None:
-        if len(ids) != found.rows:
-            raise corrupt(
-                beside[0], expected=f"{found.rows:,} ids, one a vector", got=f"{len(ids):,}"
-            )
+        if len(ids) != rows:
+            raise corrupt(beside[0], expected=f"{rows:,} ids, one a vector", got=f"{len(ids):,}")
         return ids
     if own.min() < 0 or own.max() >= len(ids):
         raise corrupt(
