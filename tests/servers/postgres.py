@@ -103,9 +103,8 @@ class PostgresServer(Server):
         if self.user is None or all(parent.stat().st_mode & 0o001 for parent in package.parents):
             return installed
         copy = self.data.parent / package.name / installed.name
-        for name in ("bin/postgres", "bin/initdb"):
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(installed / name, copy / name)
-        for name in ("lib", "share"):
-            shutil.copytree(installed / name, copy / name)
+        shutil.copytree(installed, copy, ignore=shutil.ignore_patterns("include", "*.a"))
+        # The programs look for these libraries beside their package.
+        libraries = package.with_name(f"{package.name}.libs")
+        shutil.copytree(libraries, copy.parent.with_name(libraries.name))
         return copy
