@@ -122,8 +122,11 @@ class Server(ABC):
 
     def memory(self) -> int:
         """Resident bytes of the server's processes together; shared pages count once."""
-        processes = [psutil.Process(self.pid), *psutil.Process(self.pid).children(recursive=True)]
-        return sum(process.memory_full_info().pss for process in processes)
+        total = 0
+        for process in (psutil.Process(self.pid), *self.family()):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                total += process.memory_full_info().pss
+        return total
 
     def start(self) -> Self:
         """Start in a new folder on a free port and wait until the server answers."""
