@@ -365,6 +365,10 @@ class TestServer:
             with pytest.raises(MissingCollectionError, match="another program may have removed it"):
                 store.count()
 
+    def test_requests_stay_under_the_servers_limit(self, at):
+        with open_store(at, space=Space(model="wide", dim=4096)) as store:
+            assert store.capabilities.max_batch == 162  # 500 for narrow ones
+
     def test_a_database_of_another_tenant(self, at):
         with pytest.raises(MissingCollectionError, match="collection, tenant and database"):
             open_store(f"{at}&database=nowhere", space=SPACE)

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from isthmus.errors import (
     AccessDeniedError,
+    InputError,
     MissingCollectionError,
     ReadOnlyStoreError,
     StoreBusyError,
     StoreError,
     StoreFullError,
 )
-from isthmus.stores._client_errors import by_status, by_text, chain, refused, shown, status_of
+from isthmus.stores._client_errors import (
+    by_status,
+    by_text,
+    chain,
+    refused,
+    shown,
+    status_of,
+    write_in_parts,
+)
+from isthmus.stores._connected import Rows
 
 
 class Answer(Exception):  # noqa: N818 - an answer
@@ -82,6 +93,26 @@ def test_statuses(status, kind):
 )
 def test_texts(text, kind):
     assert type(by_text(Wrapped(OSError(text)), where="here", secret=None)) is kind
+
+
+@pytest.mark.parametrize(
+    "error", [Answer("no", 413), Exception("Payload too large (trace ID: 0)")], ids=str
+)
+def test_rows_are_written_in_halves_where_a_request_is_too_large(error):
+    written: list[list[str]] = []
+
+    def write(rows):
+        if sum(map(len, rows.metadata)) > 100:
+            raise error
+        written.append(rows.ids)
+
+    ids = list("abcdefg")
+    vectors = np.zeros((7, 2), np.float32)
+    write_in_parts(write, Rows(ids, vectors, ["x" * 30] * 7))
+    assert written == [["a", "b", "c"], ["d", "e"], ["f", "g"]]
+    with pytest.raises(type(error)):
+        write_in_parts(write, Rows(ids, vectors, ["x" * 101] * 7))
+    assert type(by_status(error, where="here", secret=None)) is InputError
 
 
 def test_what_is_shown_is_short_and_has_no_secret():

@@ -524,6 +524,15 @@ class TestServer:
             store.upsert(rows)
             assert store.count() == 600
 
+    def test_long_metadata_make_requests_smaller(self, at, fake):
+        fake.max_bytes = 20_000
+        rows = VectorSet([f"r{n}" for n in range(40)], np.ones((40, 3)), SPACE)
+        with open_store(at, space=SPACE) as store:
+            store.upsert(rows, metadata=[{"text": "x" * 2_000}] * 40)
+            assert store.count() == 40
+            with pytest.raises(InputError, match="larger than allowed"):
+                store.upsert(rows.select([0]), metadata=[{"text": "x" * 30_000}])
+
     def test_a_proxy_puts_it_under_a_path(self, at, fake):
         with pytest.raises(MissingCollectionError):
             open_store(at.replace("?", "/vectors?"))

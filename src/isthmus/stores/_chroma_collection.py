@@ -80,8 +80,8 @@ class ChromaCollection(ConnectedStore):
         place = {key: options[key] for key in ("tenant", "database") if key in options}
         self._client = self._open_client(settings, place)
         most = self._client.get_max_batch_size()
-        if most < MAX_BATCH:
-            self.capabilities = replace(self.capabilities, max_batch=most)
+        rows = min(most, self.capabilities.max_batch or most)
+        self.capabilities = replace(self.capabilities, max_batch=rows)
 
     def _disconnect(self) -> None:
         client, self._client, self._collection = self._client, None, None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from isthmus.errors import (
     AccessDeniedError,
+    InputError,
     IsthmusError,
     MissingCollectionError,
     ReadOnlyStoreError,
@@ -14,8 +15,19 @@ from isthmus.errors import (
     StoreFullError,
 )
 from isthmus.stores._asking import PAUSES
+from isthmus.stores._connected import Rows
 
-__all__ = ["BUSY_STATUSES", "by_status", "by_text", "chain", "refused", "shown", "status_of"]
+__all__ = [
+    "BUSY_STATUSES",
+    "by_status",
+    "by_text",
+    "chain",
+    "refused",
+    "shown",
+    "status_of",
+    "too_large",
+    "write_in_parts",
+]
 
 BUSY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
 """HTTP answers after which the same request may succeed a moment later."""
@@ -24,6 +36,7 @@ LONGEST = 300
 FULL = ("no space left", "disk is full", "disk full", "out of disk", "quota exceeded")
 READ_ONLY = ("readonly database", "read-only", "read only")
 DENIED = ("permission denied", "unable to open database file", "access is denied")
+TOO_LARGE = ("payload too large", "larger than allowed")
 LOCKED = ("database is locked", "wouldblock", "already accessed by another")
 
 
@@ -110,6 +123,12 @@ def by_status(error: BaseException, *, where: str, secret: str | None) -> Isthmu
             got=f"404: {got}",
             do="check the address and the name; another program may have removed it",
         )
+    if too_large(error):
+        return InputError(
+            expected=f"a row that {where} takes in one request",
+            got=got,
+            do="keep long texts elsewhere, under the same id, or raise the limit of the server",
+        )
     if status == 507:
         return StoreFullError(
             expected=f"room to write to {where}", got=got, do="make room, then go on"
@@ -121,6 +140,27 @@ def by_status(error: BaseException, *, where: str, secret: str | None) -> Isthmu
             do="try again later; the log of the server says more",
         )
     return None
+
+
+def too_large(error: BaseException) -> bool:
+    """Whether a server refuses a request for its size."""
+    return status_of(error) == 413 or any(words in str(error).casefold() for words in TOO_LARGE)
+
+
+def write_in_parts(write: Callable[[Rows], None], rows: Rows) -> None:
+    """Write rows in one request, or in as many halves as the server's limit of bytes asks for.
+
+    Rows of metadata have any size, so that their number alone does not tell.
+    """
+    try:
+        write(rows)
+    except Exception as error:
+        if len(rows.ids) == 1 or not too_large(error):
+            raise
+        middle = len(rows.ids) // 2
+        for part in (slice(0, middle), slice(middle, None)):
+            some = Rows(rows.ids[part], rows.vectors[part], rows.metadata[part])
+            write_in_parts(write, some)
 
 
 def refused(error: BaseException, *, where: str, secret: str | None) -> StoreError:

@@ -10,10 +10,17 @@ from isthmus._optional import require
 from isthmus.errors import NotAStoreError
 from isthmus.spaces import Space
 from isthmus.stores._chroma_collection import CAPABILITIES, ChromaCollection
+from isthmus.stores._client_errors import write_in_parts
+from isthmus.stores._connected import Rows
 
 __all__ = ["ChromaServerStore", "ChromaStore"]
 
 PORT = 8000
+# Small requests, since a server puts rows into its graph before it answers: measured, 4 ms for a
+# row of 384 numbers that was there before. Servers refuse more than 40 MiB by default.
+REQUEST_ROWS = 500
+REQUEST_BYTES = 4_000_000
+NUMBER_BYTES = 6  # a float32 in base64
 
 
 class ChromaStore(ChromaCollection):
@@ -72,7 +79,12 @@ class ChromaServerStore(ChromaCollection):
 
     scheme: ClassVar[str] = "chroma+http"
     options: ClassVar[tuple[str, ...]] = (*ChromaCollection.options, "tls")
-    capabilities = replace(CAPABILITIES, concurrency="many writers", proof="real server")
+    capabilities = replace(
+        CAPABILITIES,
+        max_batch=REQUEST_ROWS,
+        concurrency="many writers",
+        proof="real server",
+    )
 
     def _open_client(self, settings: Any, place: Mapping[str, str]) -> Any:
         host, port = self._url.address(PORT)
@@ -84,6 +96,15 @@ class ChromaServerStore(ChromaCollection):
         settings.chroma_server_ssl_enabled = self._url.flag("tls")
         settings.chroma_server_headers = headers
         return _patient_client(self.timeout)(settings=settings, **place)
+
+    def _settle(self, space: Space | None) -> None:
+        super()._settle(space)
+        most = min(self.capabilities.max_batch or 1, REQUEST_ROWS)
+        rows = max(1, min(most, REQUEST_BYTES // (NUMBER_BYTES * self._space.dim)))
+        self.capabilities = replace(self.capabilities, max_batch=rows)
+
+    def _write(self, rows: Rows) -> None:
+        write_in_parts(super()._write, rows)
 
 
 def _patient_client(timeout: float) -> Any:

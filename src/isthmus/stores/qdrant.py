@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 from isthmus._optional import require
 from isthmus.errors import IsthmusError
 from isthmus.spaces import Space
+from isthmus.stores._client_errors import write_in_parts
+from isthmus.stores._connected import Rows
 from isthmus.stores._qdrant_collection import CAPABILITIES, QdrantCollection
 from isthmus.stores._qdrant_edge import EdgeEngine
 from isthmus.stores._qdrant_engine import Engine
@@ -93,6 +95,9 @@ class QdrantServerStore(QdrantCollection):
         super()._settle(space)
         rows = max(1, min(REQUEST_ROWS, REQUEST_BYTES // (NUMBER_BYTES * self._space.dim)))
         self.capabilities = replace(self.capabilities, max_batch=rows)
+
+    def _write(self, rows: Rows) -> None:
+        write_in_parts(super()._write, rows)
 
     def take_name(self, name: str, *, former: str) -> str:
         """Move an alias; see `Store.take_name`."""
