@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -183,6 +184,20 @@ def test_a_model_in_memory_and_a_folder_give_the_same(fitted, folder, library, t
     bridge.to_sentence_transformers(tmp_path / "two", folder)
     one, two = (load(library, tmp_path / name).encode(TEXTS) for name in ("one", "two"))
     assert one.tolist() == two.tolist()
+
+
+def test_a_model_that_an_old_version_saved(fitted, folder, library, embedded, tmp_path):
+    """Its modules have the old names, and it has no file of settings."""
+    shutil.copytree(folder, tmp_path / "old")
+    (tmp_path / "old" / "config_sentence_transformers.json").unlink()
+    modules = json.loads((tmp_path / "old" / "modules.json").read_text())
+    for module in modules:
+        module["type"] = "sentence_transformers.models." + module["type"].rpartition(".")[2]
+    (tmp_path / "old" / "modules.json").write_text(json.dumps(modules))
+    bridge = fitted("ridge")
+    bridge.to_sentence_transformers(tmp_path / "new", tmp_path / "old")
+    given = load(library, tmp_path / "new").encode(TEXTS, convert_to_numpy=True)
+    np.testing.assert_allclose(given, bridge.transform(embedded), atol=1e-6)
 
 
 def test_what_comes_out_can_be_saved_and_loaded_again(fitted, folder, library, tmp_path):
