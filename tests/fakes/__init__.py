@@ -7,5 +7,6 @@ would answer the same; `tools/store_suite.py` asks one.
 from tests.fakes.elasticsearch import FakeElasticsearch, FakeOpensearch
 from tests.fakes.http_server import Fault
 from tests.fakes.qdrant import FakeQdrant
+from tests.fakes.weaviate import FakeWeaviate
 
-__all__ = ["FakeElasticsearch", "FakeOpensearch", "FakeQdrant", "Fault"]
+__all__ = ["FakeElasticsearch", "FakeOpensearch", "FakeQdrant", "FakeWeaviate", "Fault"]

@@ -359,7 +359,25 @@ class ConnectedStore(Store):
             with self._lock if self.serial else contextlib.nullcontext():
                 return action(*args, **kwargs)
 
-        return asked(one, transient=self._is_transient, in_our_words=self._in_our_words)
+        try:
+            return asked(one, transient=self._is_transient, in_our_words=self._in_our_words)
+        except IsthmusError as error:
+            if self._tells_the_secret(error.__cause__):
+                error.__cause__ = error.__context__ = None  # nor may a traceback show it
+            raise
+
+    def _tells_the_secret(self, error: BaseException | None) -> bool:
+        """Whether what a client says holds the secret, in an error or in one behind it."""
+        secret = None
+        with contextlib.suppress(IsthmusError):
+            secret = self._url.secret()
+        seen: list[BaseException] = []
+        while secret and error is not None and error not in seen:
+            if secret in f"{error} {error!r}":
+                return True
+            seen.append(error)
+            error = error.__cause__ or error.__context__
+        return False
 
     def _settle(self, space: Space | None) -> None:
         """Find out the space of the collection, or make the collection."""
@@ -408,7 +426,9 @@ class ConnectedStore(Store):
         self.space.check(space)
 
     def _record(self) -> Record:
-        return Record(self._ask(self._read_record), self._url.options.get("vector", ""))
+        options = self._url.options
+        named = options.get("vector", options.get("field", ""))  # each vector has its own space
+        return Record(self._ask(self._read_record), named)
 
     def _change_record(self, change: Callable[[Record], Record]) -> None:
         entries = dict(change(self._record()).entries)

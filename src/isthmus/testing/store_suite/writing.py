@@ -384,7 +384,8 @@ def moves_a_name(make: MakeStore) -> None:
             expect_error(UnsupportedOperationError, refused, what="a switch of names")
             return
         kind, names = type(old.store), [_collection(given.store.url) for given in (old, new)]
-        live = "isthmus_live_" + names[0][-8:].strip("_-.")
+        first = "I" if names[0][0].isupper() else "i"  # some databases want a capital
+        live = f"{first}sthmus_live_" + names[0][-8:].strip("_-.")
         url = old.store.url.replace(f"collection={quote(names[0])}", f"collection={live}")
         expect_error(MissingCollectionError, partial(kind.open, url), what="a name not yet taken")
         for given, rows in ((old, 3), (new, 4)):

@@ -1,0 +1,495 @@
+"""Weaviate 1.29 and later: ``weaviate://host:8080?collection=Class``."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from isthmus._types import FloatArray, Metric
+from isthmus.errors import (
+    AccessDeniedError,
+    IsthmusError,
+    MissingCollectionError,
+    ParameterError,
+    StoreFullError,
+    UnknownNameError,
+    UnsupportedOperationError,
+)
+from isthmus.spaces import Space
+from isthmus.stores._client_errors import BUSY_STATUSES, by_status, by_text, refused, status_of
+from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows, stacked
+from isthmus.stores._weaviate_objects import (
+    OWN_PROPERTIES,
+    Properties,
+    by_uuids,
+    protocol,
+    uuid_of,
+    vector_message,
+    vector_of,
+)
+from isthmus.stores._weaviate_server import Server
+from isthmus.stores.base import Capabilities, NameRule
+
+__all__ = ["WeaviateStore"]
+
+MAX_ROWS = 10_000
+"""Most rows of one answer (``QUERY_MAXIMUM_RESULTS``)."""
+MAX_BATCH = 1_000
+MESSAGE_BYTES = 8 * 2**20
+"""Bytes of one request or answer, under the 10 MB that older servers take."""
+RECORDS = "IsthmusRecords"
+"""Class that keeps the records of all collections of a server."""
+DISTANCES: Mapping[Metric, str] = MappingProxyType(
+    {"cosine": "cosine", "dot": "dot", "l2": "l2-squared"}
+)
+BUSY = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "ABORTED")
+
+
+class WeaviateStore(ConnectedStore):
+    """A class of Weaviate whose objects are the rows.
+
+    An object of a collection that Isthmus makes has a uuid made from the id, and the id as text.
+    Searches are exact (``flat`` index) unless the URL says ``&index=hnsw``.
+    """
+
+    scheme: ClassVar[str] = "weaviate"
+    options: ClassVar[tuple[str, ...]] = ("field", "grpc", "index", "tls")
+    serial: ClassVar[bool] = False
+    capabilities = Capabilities(
+        native_scores={"cosine": "1 - cosine", "dot": "-dot", "l2": "squared l2"},
+        stores_raw=True,
+        exact_search=True,
+        ties_by_insertion=False,
+        scan_order="key",
+        filters=True,
+        scan=True,
+        notes="after a batch",
+        atomic=False,
+        max_batch=MAX_BATCH,
+        names=NameRule(
+            "[A-Z][_0-9A-Za-z]{0,254}",
+            "1 to 255 letters, digits and underscores, a capital letter first",
+        ),
+        switch="alias",
+        persistent=True,
+        concurrency="many writers",
+        proof="protocol fake",
+    )
+
+    _server: Server | None = None
+    _name = ""
+    _properties: Properties
+    _vector: str
+    _metric: Metric
+
+    # --- connection ---------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        options = self._url.options
+        for name, known in (("index", ("flat", "hnsw")), ("tls", ("true", "false"))):
+            if options.get(name, known[0]) not in known:
+                raise UnknownNameError.of(f"value of &{name}=", options[name], known)
+        address = self._url.address(8_080)
+        port = options.get("grpc", "50051")
+        if not port.isdecimal():
+            raise ParameterError(
+                expected="&grpc= as the port of gRPC", got=repr(port), do="change the URL"
+            )
+        self._server = Server(
+            address,
+            grpc=(address[0], int(port)),
+            tls=options.get("tls") == "true",
+            key=self._url.secret(),
+            timeout=self.timeout,
+        )
+
+    def _disconnect(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+    def _rest(self, method: str, *path: str, body: Any = None) -> Any:
+        assert self._server is not None  # noqa: S101 - for the type: it was connected
+        return self._server.rest(method, *path, body=body)
+
+    def _call(self, method: str, request: Any) -> Any:
+        assert self._server is not None  # noqa: S101 - the same
+        return self._server.call(method, request)
+
+    # --- the collection -----------------------------------------------------------------------
+
+    def _exists(self) -> bool:
+        self._name = self._leads(self._url.collection) or self._url.collection
+        return self._rest("GET", "schema", self._name) is not None
+
+    def _leads(self, alias: str) -> str:
+        """Return the class behind an alias; empty where there is none, as before Weaviate 1.32."""
+        found = self._rest("GET", "aliases", alias)
+        return str(found["class"]) if found else ""
+
+    def _create(self, space: Space) -> None:
+        name = self._url.collection
+        settings = {"distance": DISTANCES[space.metric], "skipDefaultQuantization": True}
+        schema = {
+            "class": name,
+            "vectorizer": "none",
+            "vectorIndexType": self._url.options.get("index", "flat"),
+            "vectorIndexConfig": settings,
+            "properties": list(OWN_PROPERTIES),
+        }
+        self._make(schema)
+        self._name = name
+        if self._rest("GET", "schema", RECORDS) is not None:  # of a collection that is gone
+            self._delete(RECORDS, [uuid_of(f"record of {name}")])
+
+    def _make(self, schema: dict[str, Any]) -> None:
+        try:
+            self._rest("POST", "schema", body=schema)
+        except Exception as error:
+            if "already exists" not in str(error):
+                raise
+
+    def _read_record(self) -> dict[str, str]:
+        record = self._kept_record()
+        self._look_at_schema(own=":layout" in record)
+        return record
+
+    def _kept_record(self) -> dict[str, str]:
+        if self._rest("GET", "schema", RECORDS) is None:
+            return {}
+        wanted = protocol("search_get_pb2").PropertiesRequest(non_ref_properties=["record"])
+        filters = by_uuids([uuid_of(f"record of {self._name}")])
+        for result in self._results(RECORDS, limit=1, filters=filters, properties=wanted):
+            fields = result.properties.non_ref_props.fields
+            return dict(json.loads(fields["record"].text_value))
+        return {}
+
+    def _write_record(self, entries: dict[str, str]) -> None:
+        if self._rest("GET", "schema", RECORDS) is None:
+            properties = [
+                {**one, "name": name}
+                for one, name in zip(OWN_PROPERTIES, ("collection", "record"), strict=False)
+            ]
+            settings = {"vectorizer": "none", "vectorIndexConfig": {"skip": True}}
+            self._make({"class": RECORDS, "properties": properties, **settings})
+        batch = protocol("batch_pb2")
+        message = batch.BatchObject.Properties()
+        message.non_ref_properties.update(
+            {"collection": self._name, "record": json.dumps(entries, ensure_ascii=False)}
+        )
+        record = uuid_of(f"record of {self._name}")
+        self._put([batch.BatchObject(uuid=record, collection=RECORDS, properties=message)])
+
+    def _look_at_schema(self, *, own: bool) -> None:
+        schema = self._rest("GET", "schema", self._name)
+        if schema is None:
+            raise MissingCollectionError(
+                expected=f"the collection of {self.url}",
+                got="none of that name any more",
+                do="check who removed it",
+            )
+        self._properties = Properties.of(schema, own=own)
+        self._vector, vector = self._named_vector(schema)
+        config = vector.get("vectorIndexConfig") or {}
+        metrics: dict[str, Metric] = {theirs: ours for ours, theirs in DISTANCES.items()}
+        distance = config.get("distance", "cosine")
+        if distance not in metrics:
+            raise UnsupportedOperationError(
+                expected="a vector that is searched by " + ", ".join(metrics),
+                got=distance,
+                do="name another: &field=NAME",
+            )
+        self._metric = metrics[distance]
+        packed = any(
+            isinstance(one, dict) and one.get("enabled")
+            for one in (config.get(kind) for kind in ("bq", "pq", "sq", "rq"))
+        )
+        self.capabilities = replace(
+            type(self).capabilities,
+            exact_search=vector.get("vectorIndexType") == "flat" and not packed,
+        )
+
+    def _named_vector(self, schema: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        """Return the name of the vector, empty for the one without, and how it is declared."""
+        named: Mapping[str, Any] = schema.get("vectorConfig") or {}
+        asked = self._url.options.get("field")
+        if not named and asked is None:
+            return "", schema
+        if asked is None and len(named) == 1:
+            (asked,) = named
+        if asked is None or asked not in named:
+            raise UnsupportedOperationError(
+                expected="a collection with one vector" + (f", {asked!r}" if asked else ""),
+                got=", ".join(sorted(named)) or "one without a name",
+                do="name one: &field=NAME",
+            )
+        return asked, named[asked]
+
+    def _describe(self) -> tuple[int, Metric | None]:
+        for result in self._results(self._name, limit=1, metadata=self._wanted(vectors=True)):
+            vector = vector_of(result, self._vector)
+            if vector is not None:
+                return len(vector), self._metric
+        return 1, self._metric
+
+    def take_name(self, name: str, *, former: str) -> str:
+        """Make an alias lead here; see `Store.take_name`."""
+        del former
+        return self._ask(self._take_name, name)
+
+    def _take_name(self, name: str) -> str:
+        leads = self._leads(name)
+        if leads:
+            self._rest("PUT", "aliases", name, body={"class": self._name})
+            return leads
+        if self._rest("GET", "schema", name) is not None:
+            raise ParameterError(
+                expected="a name that is free or an alias",
+                got=f"{name!r}, a collection",
+                do="let the application use an alias",
+            )
+        if self._rest("POST", "aliases", body={"alias": name, "class": self._name}) is None:
+            raise UnsupportedOperationError(
+                expected="Weaviate 1.32 or later, which has aliases",
+                got="an older server",
+                do="point the application at the new collection, in two steps: see docs/convert.md",
+            )
+        return ""
+
+    # --- rows ---------------------------------------------------------------------------------
+
+    def _results(self, name: str, **wanted: Any) -> Any:
+        request = protocol("search_get_pb2").SearchRequest(
+            collection=name, uses_123_api=True, uses_125_api=True, uses_127_api=True, **wanted
+        )
+        return self._call("Search", request).results
+
+    def _wanted(self, *, vectors: bool) -> Any:
+        request = protocol("search_get_pb2").MetadataRequest
+        names = [self._vector] if vectors and self._vector else []
+        return request(uuid=True, vector=vectors and not self._vector, vectors=names)
+
+    def _asked(self) -> Any:
+        request = protocol("search_get_pb2").PropertiesRequest
+        if self._properties.own:
+            return request(non_ref_properties=["text_id", "metadata"])
+        return request(return_all_nonref_properties=True)
+
+    def _count(self) -> int:
+        aggregate = protocol("aggregate_pb2")
+        request = aggregate.AggregateRequest(collection=self._name, objects_count=True)
+        return int(self._call("Aggregate", request).single_result.objects_count)
+
+    def _write(self, rows: Rows) -> None:
+        batch = protocol("batch_pb2")
+        objects: list[Any] = []
+        size = 0
+        for text, vector, metadata in zip(rows.ids, rows.vectors, rows.metadata, strict=True):
+            one = batch.BatchObject(
+                uuid=self._properties.uuid(text),
+                collection=self._name,
+                properties=self._properties.to_message(text, metadata),
+                **self._written(vector),
+            )
+            size += one.ByteSize()
+            if size > MESSAGE_BYTES and objects:
+                self._put(objects)
+                objects, size = [], one.ByteSize()
+            objects.append(one)
+        self._put(objects)
+
+    def _written(self, vector: FloatArray) -> dict[str, Any]:
+        if self._vector:
+            return {"vectors": [vector_message(vector, self._vector)]}
+        return {"vector_bytes": np.asarray(vector, "<f4").tobytes()}
+
+    def _put(self, objects: list[Any]) -> None:
+        request = protocol("batch_pb2").BatchObjectsRequest
+        answer = self._call("BatchObjects", request(objects=objects))
+        if answer.errors:
+            raise RejectedObjects(answer.errors[0].error)
+
+    def _remove(self, ids: list[str]) -> None:
+        if uuids := self._properties.uuids(ids):
+            self._delete(self._name, uuids)
+
+    def _delete(self, name: str, uuids: list[str]) -> None:
+        request = protocol("batch_delete_pb2").BatchDeleteRequest
+        answer = self._call("BatchDelete", request(collection=name, filters=by_uuids(uuids)))
+        if answer.failed:
+            raise RejectedObjects(f"{answer.failed} objects could not be deleted")
+
+    def _read(self, ids: list[str], *, vectors: bool) -> Rows:
+        uuids = self._properties.uuids(ids)
+        step = self._rows_of_a_message()
+        found: list[Any] = []
+        for start in range(0, len(uuids), step):
+            some = uuids[start : start + step]
+            found += self._results(
+                self._name,
+                limit=len(some),
+                filters=by_uuids(some),
+                properties=self._asked(),
+                metadata=self._wanted(vectors=vectors),
+            )
+        return self._rows(found, vectors=vectors)
+
+    def _rows_of_a_message(self) -> int:
+        return max(1, min(MAX_ROWS, MESSAGE_BYTES // (4 * self.space.dim + 2_048)))
+
+    def _page(self, after: str, limit: int) -> Page:
+        rows = Rows([], np.empty((0, self.space.dim), np.float32), [])
+        while not rows.ids:  # objects without the vector are passed over
+            found = self._results(
+                self._name,
+                limit=min(limit, self._rows_of_a_message()),
+                after=after or str(uuid.UUID(int=0)),
+                properties=self._asked(),
+                metadata=self._wanted(vectors=True),
+            )
+            if not found:
+                break
+            rows = self._rows(found, vectors=True)
+            after = str(found[-1].metadata.id)
+        return Page(rows, after)
+
+    def _rows(self, found: Any, *, vectors: bool) -> Rows:
+        results = list(found)
+        matrix = np.empty((len(results), 0), np.float32)
+        if vectors:
+            given = [vector_of(result, self._vector) for result in results]
+            there = [place for place, vector in enumerate(given) if vector is not None]
+            results = [results[place] for place in there]
+            kept = [vector for vector in given if vector is not None]
+            matrix = stacked(kept, self.space.dim)
+        ids = [self._properties.id_of(result) for result in results]
+        return Rows(ids, matrix, [self._properties.metadata(result) for result in results])
+
+    # --- search -------------------------------------------------------------------------------
+
+    def _find(self, queries: FloatArray, *, k: int, where: Mapping[str, Any]) -> Hits:
+        filters, unsure = self._properties.where(where)
+        if filters is False:
+            return [[] for _ in queries]
+        if unsure:
+            filters = self._that_have(filters, where)
+        if k > MAX_ROWS:
+            if self._count() > MAX_ROWS:
+                raise ParameterError(
+                    expected=f"k of at most {MAX_ROWS:,}, as Weaviate allows",
+                    got=f"{k:,}",
+                    do="ask for fewer",
+                )
+            k = MAX_ROWS
+        search = protocol("search_get_pb2")
+        wanted = {
+            "limit": k,
+            "filters": filters or None,
+            "metadata": search.MetadataRequest(uuid=True, distance=True),
+            "properties": search.PropertiesRequest(
+                non_ref_properties=["text_id"] if self._properties.own else []
+            ),
+        }
+        return [
+            [
+                (self._properties.id_of(result), float(result.metadata.distance))
+                for result in self._results(self._name, near_vector=self._near(query), **wanted)
+            ]
+            for query in queries
+        ]
+
+    def _near(self, query: FloatArray) -> Any:
+        search = protocol("base_search_pb2")
+        near = search.NearVector(vectors=[vector_message(query, "")])
+        if self._vector:
+            near.targets.target_vectors.append(self._vector)
+        return near
+
+    def _that_have(self, filters: Any, where: Mapping[str, Any]) -> Any:
+        """Return the filter for the rows that have the values exactly.
+
+        Texts are split into words before they are compared, and lists are found by one value.
+        """
+        found = self._results(
+            self._name,
+            limit=MAX_ROWS,
+            filters=filters,
+            properties=self._asked(),
+            metadata=self._wanted(vectors=False),
+        )
+        if len(found) == MAX_ROWS:
+            raise UnsupportedOperationError(
+                expected=f"a filter by words that fewer than {MAX_ROWS:,} rows have",
+                got=", ".join(where),
+                do="give the property the tokenization 'field', or filter by another one",
+            )
+        rows = self._rows(found, vectors=False)
+        kept = [
+            result.metadata.id
+            for result, metadata in zip(found, rows.metadata, strict=True)
+            if _has(metadata, where)
+        ]
+        return by_uuids(kept or [uuid_of("no object")])
+
+    # --- errors -------------------------------------------------------------------------------
+
+    def _is_transient(self, error: Exception) -> bool:
+        if isinstance(error, RejectedObjects):
+            return "deadline" in str(error) or "unavailable" in str(error)
+        status = status_of(error)
+        return (
+            _code(error) in BUSY
+            or (status in BUSY_STATUSES and "disk" not in str(error))
+            or "Connect" in type(error).__name__
+            or "Timeout" in type(error).__name__
+            or "RemoteProtocol" in type(error).__name__
+            or type(error).__name__ in ("ReadError", "WriteError")
+        )
+
+    def _in_our_words(self, error: Exception) -> IsthmusError:
+        secret, where = self._url.secret(), f"{self.scheme} at {self._url.place!r}"
+        code = _code(error)
+        if code in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
+            return AccessDeniedError(
+                expected=f"permission for {where}",
+                got=f"a server that refuses it ({code})",
+                do="set the key in the variable that &secret=NAME names, or ask for the rights",
+            )
+        if self._is_transient(error):
+            return super()._in_our_words(error)
+        if "read-only" in str(error):
+            return StoreFullError(
+                expected=f"room to write to {where}",
+                got="a server that became read-only, as it does when its disk is nearly full",
+                do="make room; before Weaviate 1.36, set the shards to READY again",
+            )
+        known = by_status(error, where=where, secret=secret)
+        known = known or by_text(error, where=where, secret=secret)
+        return known or refused(error, where=where, secret=secret)
+
+
+class RejectedObjects(Exception):  # noqa: N818 - what a server answered, before it is said
+    """Objects of a batch that the server did not take."""
+
+
+def _has(metadata: str | None, where: Mapping[str, Any]) -> bool:
+    fields: dict[str, Any] = {} if metadata is None else json.loads(metadata)
+    return all(
+        name in fields
+        and isinstance(fields[name], bool) == isinstance(value, bool)
+        and fields[name] == value
+        for name, value in where.items()
+    )
+
+
+def _code(error: Exception) -> str | None:
+    """Return the name of an error's gRPC code."""
+    with contextlib.suppress(Exception):
+        return str(error.code().name)  # type: ignore[attr-defined]
+    return None
