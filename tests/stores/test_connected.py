@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar
@@ -300,6 +301,19 @@ class TestSecrets:
         named = opened(url=URL + "&secret=MINE")
         assert named._url.secret() == "hunter3"
         assert "hunter" not in repr(named.info())
+
+    @pytest.mark.parametrize("said", ["no key hunter2", "no key"])
+    def test_a_client_that_says_it_is_not_quoted(self, monkeypatch, said):
+        store = opened()
+        monkeypatch.setenv("ISTHMUS_DICT_SECRET", "hunter2")
+        error = ValueError("refused")
+        error.__cause__ = OSError(said)
+        DictStore.failures.append(error)
+        with pytest.raises(StoreUnreachableError) as caught:
+            store.count()
+        shown = "".join(traceback.format_exception(caught.value))
+        assert "hunter2" not in shown
+        assert ("refused" in shown) == (said == "no key")
 
     def test_a_variable_that_is_not_set(self, monkeypatch):
         monkeypatch.delenv("MINE", raising=False)
