@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import subprocess
 import sys
 import time
 import traceback
@@ -124,6 +125,19 @@ class TestOurCollections:
                     assert found.ids.tolist() == [[one, ""]]
             assert store.search(rows.matrix()[:1], k=1, where={"document": "b"}).ids == [[""]]
             nothing = store.search(rows.matrix()[:1], k=1, where={"document": "a", "n": 2})
+            assert nothing.ids == [[""]]
+
+    def test_large_numbers_are_told_apart(self, url):
+        values = (2**60, 2**60 + 1, float(2**60), -(2**60), 2**53, 2**53 + 1)
+        rows = VectorSet([f"r{n}" for n in range(6)], np.eye(6, 3, dtype="f4") + 1, SPACE)
+        with open_store(url, space=SPACE) as store:
+            store.upsert(rows, metadata=[{"n": one, "document": "d"} for one in values])
+            for value in values:
+                expected = {f"r{n}" for n, one in enumerate(values) if one == value}
+                for where in ({"n": value}, {"n": value, "document": "d"}):
+                    found = store.search(rows.matrix()[:1], k=6, where=where)
+                    assert set(found.ids[0]) - {""} == expected
+            nothing = store.search(rows.matrix()[:1], k=1, where={"n": 2**61})
             assert nothing.ids == [[""]]
 
     def test_another_key_for_documents(self, url):
@@ -298,6 +312,24 @@ class TestOpening:
         open_store(url, space=SPACE).close()
         with pytest.raises(MissingCollectionError, match="tenant and database"):
             open_store(f"{url}&database=nowhere")
+
+
+def test_killed_between_batch_and_cursor_in_this_process(url):
+    script = (
+        "import os, signal\n"
+        "from isthmus.spaces import Space, VectorSet\n"
+        "from isthmus.stores import open_store\n"
+        "space = Space(model='m', dim=3)\n"
+        f"store = open_store({url!r}, space=space)\n"
+        "rows = VectorSet([str(n) for n in range(500)], [[1, 2, 3]] * 500, space)\n"
+        "store.upsert(rows.select(range(200)), notes={'cursor': '200'})\n"
+        "store._change_record = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "store.upsert(rows, notes={'cursor': '500'})\n"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
+    with open_store(url) as store:
+        assert store.notes() == {"cursor": "200"}  # behind the rows, never ahead of them
+        assert store.count() == 500
 
 
 class TestServer:

@@ -28,12 +28,14 @@ from isthmus.spaces import Space
 from isthmus.stores._chroma_errors import in_our_words, is_transient
 from isthmus.stores._chroma_metadata import DOCUMENT, from_chroma, to_chroma, where_chroma
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows
+from isthmus.stores._tokens import token, tokens
 from isthmus.stores._url import StoreUrl
 from isthmus.stores.base import Capabilities, NameRule
 
 __all__ = ["CAPABILITIES", "ChromaCollection"]
 
 MAX_BATCH = 5_461  # SQLite's 32,766 variables, six for each row: what every Chroma says by default
+EXACT = 2**53  # larger whole numbers are compared as rounded ones
 RECORD = "isthmus"
 SPACES: dict[str, Metric] = {"cosine": "cosine", "ip": "dot", "l2": "l2"}
 NAMES = NameRule(
@@ -204,15 +206,19 @@ class ChromaCollection(ConnectedStore):
         return Rows(got["ids"], np.empty((len(texts), self.space.dim if vectors else 0)), texts)
 
     def _find(self, queries: FloatArray, *, k: int, where: Mapping[str, Any]) -> Hits:
+        if not self._count():
+            return [[] for _ in queries]
         request: dict[str, Any] = {}
         asked = dict(where)
         text = asked.get(self._document)
         if isinstance(text, str) and text:
             request["ids"] = self._with_document(asked.pop(self._document))
-        if request.get("ids") == [] or not self._count():
-            return [[] for _ in queries]
         if asked:
             request["where"] = where_chroma(asked, document=self._document)
+        if any(isinstance(value, int | float) and abs(value) >= EXACT for value in asked.values()):
+            request = {"ids": self._with_numbers(asked, request)}
+        if request.get("ids") == []:
+            return [[] for _ in queries]
         got = self._collection.query(
             query_embeddings=queries, n_results=k, include=["distances"], **request
         )
@@ -236,6 +242,13 @@ class ChromaCollection(ConnectedStore):
             )
             if document == text and self._document not in (fields or {})
         ]
+
+    def _with_numbers(self, asked: Mapping[str, Any], request: dict[str, Any]) -> list[str]:
+        """Return the ids of rows with exactly these values: Chroma compares rounded numbers."""
+        rows = self._rows(vectors=False, **request)
+        wanted = {token(key, value) for key, value in asked.items()}
+        kept = zip(rows.ids, rows.metadata, strict=True)
+        return [text for text, metadata in kept if wanted.issubset(tokens(metadata))]
 
     def _page(self, after: str, limit: int) -> Page:
         """Read on by position; the row before it tells whether positions moved meanwhile."""
