@@ -15,7 +15,15 @@ from isthmus.neighbors.exact import check_k
 from isthmus.spaces import Space
 from isthmus.spaces.ids import as_ids
 
-__all__ = ["as_queries", "as_texts", "check_collection", "check_notes", "check_where", "to_json"]
+__all__ = [
+    "as_queries",
+    "as_texts",
+    "check_collection",
+    "check_notes",
+    "check_where",
+    "matches",
+    "to_json",
+]
 
 INT_BITS = 63
 MAX_NAME = 255
@@ -76,6 +84,24 @@ def check_notes(notes: Mapping[str, str] | None) -> dict[str, str]:
             )
         _check_text(key + value, name="a note")
     return checked
+
+
+def matches(fields: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
+    """Return whether the metadata of a row have the values that a filter asks for.
+
+    Examples
+    --------
+    >>> matches({"year": 2.0}, {"year": 2}), matches({"year": True}, {"year": 1})
+    (True, False)
+    """
+    return all(key in fields and _equal(fields[key], value) for key, value in asked.items())
+
+
+def _equal(stored: object, asked: object) -> bool:
+    """Compare two JSON values; in Python, but not in JSON, ``True == 1``."""
+    if isinstance(stored, bool) or isinstance(asked, bool):
+        return stored is asked
+    return stored == asked
 
 
 def to_json(metadata: Sequence[Mapping[str, Any]] | None, *, rows: int) -> list[str | None]:

@@ -22,7 +22,14 @@ from isthmus.errors import MissingCollectionError, ParameterError, UnknownIdErro
 from isthmus.spaces import Space, VectorSet
 from isthmus.spaces.ids import name_few
 from isthmus.stores._answers import answers, best, no_rows
-from isthmus.stores._checks import as_queries, as_texts, check_notes, check_where, to_json
+from isthmus.stores._checks import (
+    as_queries,
+    as_texts,
+    check_notes,
+    check_where,
+    matches,
+    to_json,
+)
 from isthmus.stores._url import StoreUrl
 from isthmus.stores.base import Batch, Capabilities, Found, Held, Store
 
@@ -159,7 +166,7 @@ class MemoryStore(Store):
         """Score every row for every query; see `Store.search`."""
         matrix = as_queries(queries, self._space, k=k)
         asked = check_where(where)
-        chosen = [(text, row) for text, row in self._rows.items() if _matches(_fields(row), asked)]
+        chosen = [(text, row) for text, row in self._rows.items() if matches(_fields(row), asked)]
         ids = np.array([text for text, _ in chosen], object)
         rows = np.array([row.vector for _, row in chosen], np.float64)
         numbers = np.arange(len(chosen))[None, :]
@@ -237,14 +244,3 @@ def as_number(cursor: str) -> int:
 
 def _fields(row: _Row) -> dict[str, Any]:
     return {} if row.metadata is None else dict(json.loads(row.metadata))
-
-
-def _matches(fields: Mapping[str, Any], asked: Mapping[str, Any]) -> bool:
-    return all(key in fields and _equal(fields[key], value) for key, value in asked.items())
-
-
-def _equal(stored: object, asked: object) -> bool:
-    """Compare two JSON values; in Python, but not in JSON, ``True == 1``."""
-    if isinstance(stored, bool) or isinstance(asked, bool):
-        return stored is asked
-    return stored == asked
