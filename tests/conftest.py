@@ -62,3 +62,27 @@ def qdrant_fake() -> Iterator[fakes.FakeQdrant]:
 
     with FakeQdrant() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def elasticsearch_fake() -> Iterator[fakes.FakeElasticsearch]:
+    from tests.fakes import FakeElasticsearch
+
+    with FakeElasticsearch() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def opensearch_fake() -> Iterator[fakes.FakeOpensearch]:
+    from tests.fakes import FakeOpensearch
+
+    with FakeOpensearch() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def weaviate_fake() -> Iterator[fakes.FakeWeaviate]:
+    from tests.fakes import FakeWeaviate
+
+    with FakeWeaviate() as server:
+        yield server

@@ -6,6 +6,7 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +16,36 @@ from isthmus.spaces import Space
 from isthmus.stores import MemoryStore, Store, open_store, schemes, store_class
 from isthmus.testing import store_suite
 
-# scheme -> URL of a new collection in a folder
-STORES: dict[str, Callable[[Path], str]] = {
+# scheme -> fixture of tests/servers that the URL needs
+SERVERS: dict[str, str] = {
+    "chroma+http": "chroma_server",
+    "elasticsearch": "elasticsearch_fake",
+    "milvus": "milvus_server",
+    "opensearch": "opensearch_fake",
+    "postgresql": "postgres_server",
+    "qdrant+http": "qdrant_fake",
+    "redis": "valkey_server",
+    "weaviate": "weaviate_fake",
+}
+# scheme -> URL of a new collection in a folder, or on the server above
+STORES: dict[str, Callable[[Any], str]] = {
+    "chroma": lambda folder: f"chroma:///{folder}/chroma?collection={uuid.uuid4().hex}",
+    "chroma+http": lambda server: f"chroma+http://{server.url}?collection={uuid.uuid4().hex}",
+    "duckdb": lambda folder: f"duckdb:///{folder}/store.duckdb?collection={uuid.uuid4().hex}",
+    "elasticsearch": lambda server: f"elasticsearch://{server.url}?collection={uuid.uuid4().hex}",
+    "lancedb": lambda folder: f"lancedb:///{folder}/lance?collection={uuid.uuid4().hex}",
     "memory": lambda _: "memory://suite?collection=docs",
+    "milvus": lambda server: f"milvus://{server.url}?collection=c{uuid.uuid4().hex}",
+    "milvus-lite": lambda folder: f"milvus-lite:///{folder}/lite.db?collection=c{uuid.uuid4().hex}",
+    "opensearch": lambda server: f"opensearch://{server.url}?collection={uuid.uuid4().hex}",
+    "postgresql": lambda server: f"{server.dsn}?collection={uuid.uuid4().hex}",
+    "qdrant": lambda folder: f"qdrant:///{folder}/qdrant?collection={uuid.uuid4().hex}",
+    "qdrant+http": lambda server: f"qdrant+http://{server.url}?collection={uuid.uuid4().hex}",
+    "redis": lambda server: f"redis://{server.url}?collection={uuid.uuid4().hex}",
     "sqlite": lambda folder: f"sqlite:///{folder}/store.db?collection={uuid.uuid4().hex}",
+    "weaviate": lambda server: (
+        f"weaviate://{server.url}?collection=C{uuid.uuid4().hex}&grpc={server.grpc_port}"
+    ),
 }
 
 
@@ -28,10 +55,27 @@ def folder() -> Iterator[Path]:
         yield Path(path)
 
 
+# scheme -> attribute of its server that is the secret
+SECRETS: dict[str, str] = {
+    "postgresql": "password",
+}
+
+
+@pytest.fixture
+def place(request, scheme, folder, monkeypatch):
+    if scheme not in SERVERS:
+        return folder
+    server = request.getfixturevalue(SERVERS[scheme])
+    if scheme in SECRETS:
+        variable = f"ISTHMUS_{scheme.upper().replace('+', '_')}_SECRET"
+        monkeypatch.setenv(variable, getattr(server, SECRETS[scheme]))
+    return server
+
+
 @pytest.mark.parametrize("check", store_suite.CHECKS, ids=store_suite.name)
 @pytest.mark.parametrize("scheme", STORES)
-def test_store_conforms(scheme, check, folder):
-    check(lambda space: open_store(STORES[scheme](folder), space=space))
+def test_store_conforms(scheme, check, place):
+    check(lambda space: open_store(STORES[scheme](place), space=space))
 
 
 def test_every_registered_store_has_a_row():

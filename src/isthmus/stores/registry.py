@@ -26,8 +26,21 @@ __all__ = [
 # database's client is needed only by those who use it.
 STORES = MappingProxyType(
     {
+        "chroma": "isthmus.stores.chroma:ChromaStore",
+        "chroma+http": "isthmus.stores.chroma:ChromaServerStore",
+        "duckdb": "isthmus.stores.duckdb:DuckdbStore",
+        "elasticsearch": "isthmus.stores.elasticsearch:ElasticsearchStore",
+        "lancedb": "isthmus.stores.lancedb:LancedbStore",
         "memory": "isthmus.stores.memory:MemoryStore",
+        "milvus": "isthmus.stores.milvus:MilvusStore",
+        "milvus-lite": "isthmus.stores.milvus:MilvusLiteStore",
+        "opensearch": "isthmus.stores.opensearch:OpensearchStore",
+        "postgresql": "isthmus.stores.postgresql:PostgresqlStore",
+        "qdrant": "isthmus.stores.qdrant:QdrantStore",
+        "qdrant+http": "isthmus.stores.qdrant:QdrantServerStore",
+        "redis": "isthmus.stores.redis:RedisStore",
         "sqlite": "isthmus.stores.sqlite:SqliteStore",
+        "weaviate": "isthmus.stores.weaviate:WeaviateStore",
     }
 )
 
@@ -41,8 +54,8 @@ def schemes() -> tuple[str, ...]:
 
     Examples
     --------
-    >>> schemes()
-    ('memory', 'sqlite')
+    >>> schemes()[:3]
+    ('chroma', 'chroma+http', 'duckdb')
     """
     return tuple(sorted(STORES))
 
