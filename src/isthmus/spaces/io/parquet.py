@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["PARQUET", "blocks_of", "open_file"]
 
 BATCH_ROWS = 16_384
+BATCH_NUMBERS = 2_000_000
+"""A batch has fewer rows where they are wide: what reads lists needs several times their size."""
 OPENED = ("metadata", "payload", "properties")
 """Columns that hold the metadata of a row as one object, which is opened."""
 PANDAS_INDEX = "__index_level_"
@@ -81,7 +83,7 @@ def open_file(path: Path) -> Iterator[pq.ParquetFile]:
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, pre_buffer=False) as file:  # it would hold all groups
             yield file
     except IsthmusError:
         raise
@@ -170,15 +172,19 @@ def _is_uuid(kind: pa.DataType) -> bool:
 
 
 def _check_size(file: pq.ParquetFile, name: str, path: Path) -> None:
-    """Refuse a column of vectors that says it unpacks to far more than the file holds.
+    """Refuse a column of vectors that says it unpacks to far more than the file holds."""
+    numbers = file.metadata.num_rows * _width(file, name)
+    check_plausible(path, unpacked=numbers * 2, stored=path.stat().st_size)
 
-    The first row tells the width. (The sizes in the footer would, too, but what reads them ends the
-    whole process where they are damaged.)
+
+def _width(file: pq.ParquetFile, name: str) -> int:
+    """Count the numbers in the first row.
+
+    The sizes in the footer tell, too, but what reads them ends the whole process where they are
+    damaged.
     """
     first = next((batch for batch in file.iter_batches(1, columns=[name]) if batch.num_rows), None)
-    if first is not None:
-        numbers = file.metadata.num_rows * len(first.column(0).flatten())
-        check_plausible(path, unpacked=numbers * 2, stored=path.stat().st_size)
+    return 0 if first is None else len(first.column(0).flatten())
 
 
 def _space_of(schema: pa.Schema, path: Path) -> Space | None:
@@ -192,7 +198,8 @@ def blocks_of(path: Path, asked: Asked, *, metadata: bool) -> Iterator[Block]:
         columns = _checked_columns(file, asked, path)
         names = [columns.id, columns.vector, *(columns.others if metadata else ())]
         row, width = 0, 0
-        for batch in file.iter_batches(BATCH_ROWS, columns=names):
+        size = min(BATCH_ROWS, max(1, BATCH_NUMBERS // max(1, _width(file, columns.vector))))
+        for batch in file.iter_batches(size, columns=names):
             if not batch.num_rows:
                 continue
             block = _as_block(batch.column(columns.vector), path, columns.vector, first_row=row)
