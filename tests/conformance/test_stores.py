@@ -33,6 +33,7 @@ STORES: dict[str, Callable[[Any], str]] = {
     "chroma+http": lambda server: f"chroma+http://{server.url}?collection={uuid.uuid4().hex}",
     "duckdb": lambda folder: f"duckdb:///{folder}/store.duckdb?collection={uuid.uuid4().hex}",
     "elasticsearch": lambda server: f"elasticsearch://{server.url}?collection={uuid.uuid4().hex}",
+    "faiss": lambda folder: f"faiss:///{folder}/{uuid.uuid4().hex}.index?collection=docs",
     "lancedb": lambda folder: f"lancedb:///{folder}/lance?collection={uuid.uuid4().hex}",
     "memory": lambda _: "memory://suite?collection=docs",
     "milvus": lambda server: f"milvus://{server.url}?collection=c{uuid.uuid4().hex}",
@@ -43,6 +44,7 @@ STORES: dict[str, Callable[[Any], str]] = {
     "qdrant+http": lambda server: f"qdrant+http://{server.url}?collection={uuid.uuid4().hex}",
     "redis": lambda server: f"redis://{server.url}?collection={uuid.uuid4().hex}",
     "sqlite": lambda folder: f"sqlite:///{folder}/store.db?collection={uuid.uuid4().hex}",
+    "usearch": lambda folder: f"usearch:///{folder}/{uuid.uuid4().hex}.usearch?collection=docs",
     "weaviate": lambda server: (
         f"weaviate://{server.url}?collection=C{uuid.uuid4().hex}&grpc={server.grpc_port}"
     ),

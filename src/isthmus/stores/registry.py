@@ -30,6 +30,7 @@ STORES = MappingProxyType(
         "chroma+http": "isthmus.stores.chroma:ChromaServerStore",
         "duckdb": "isthmus.stores.duckdb:DuckdbStore",
         "elasticsearch": "isthmus.stores.elasticsearch:ElasticsearchStore",
+        "faiss": "isthmus.stores.faiss:FaissStore",
         "lancedb": "isthmus.stores.lancedb:LancedbStore",
         "memory": "isthmus.stores.memory:MemoryStore",
         "milvus": "isthmus.stores.milvus:MilvusStore",
@@ -40,6 +41,7 @@ STORES = MappingProxyType(
         "qdrant+http": "isthmus.stores.qdrant:QdrantServerStore",
         "redis": "isthmus.stores.redis:RedisStore",
         "sqlite": "isthmus.stores.sqlite:SqliteStore",
+        "usearch": "isthmus.stores.usearch:UsearchStore",
         "weaviate": "isthmus.stores.weaviate:WeaviateStore",
     }
 )
