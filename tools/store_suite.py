@@ -1,7 +1,7 @@
 """Run the public conformance suite of stores against a real server, at an address that is given.
 
     python tools/store_suite.py 'qdrant+http://host:6333'
-    python tools/store_suite.py 'elasticsearch://host:9200?tls=yes&secret=KEY' --keep
+    python tools/store_suite.py 'elasticsearch://host:9200?tls=true&secret=KEY' --keep
     make suite URL='qdrant+http://host:6333'
 
 The URL is that of any store, without a collection: the script makes collections whose names begin
@@ -14,6 +14,7 @@ the rows and says what is left. It ends with 0 when every check passed, with 1 o
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 import uuid
@@ -35,6 +36,7 @@ REMOVERS: dict[str, Callable[[Any, str], object]] = {
     "milvus-lite": lambda store, name: _drop_milvus(store._client, name),
     "opensearch": lambda store, name: store._client.indices.delete(index=name),
     "qdrant+http": lambda store, name: store._engine._client.delete_collection(name),
+    "weaviate": lambda store, _: store._rest("DELETE", "schema", store._name),
 }
 
 
@@ -58,7 +60,9 @@ class Suite:
         parts = urlsplit(url)
         self.scheme = parts.scheme
         self.base = f"{url}{'&' if parts.query else '?'}collection="
-        self.run = f"isthmus_suite_{uuid.uuid4().hex[:12]}"
+        run = f"isthmus_suite_{uuid.uuid4().hex[:12]}"
+        rule = store_class(self.scheme).capabilities.names.pattern
+        self.run = run if re.fullmatch(rule, f"{run}_0000") else run.capitalize()
         self.names: list[str] = []
 
     def make(self, space: Space) -> Store:
@@ -68,7 +72,6 @@ class Suite:
 
     def remove(self) -> list[str]:
         """Remove what was made; return what could not be."""
-        store_class(self.scheme)
         left = []
         for made in self.names:
             # The check of names that move gives these two; the second holds the end of the first.

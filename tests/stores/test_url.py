@@ -96,3 +96,17 @@ def test_what_cannot_be_split_or_is_no_text(url, message, tmp_path, monkeypatch)
         open_store(url, space=Space(model="m", dim=2))
     str(caught.value).encode()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [("&tls=true", True), ("&tls=yes", True), ("&tls=on", True), ("&tls=off", False), ("", False)],
+)
+def test_a_flag(said, expected):
+    assert StoreUrl.parse(f"redis://host?collection=docs{said}").flag("tls") is expected
+
+
+@pytest.mark.parametrize("said", ["", "1", "True", "x" * 99])
+def test_a_flag_that_says_neither(said):
+    with pytest.raises(ParameterError, match="tls as yes or no"):
+        StoreUrl.parse(f"redis://host?collection=docs&tls={said}").flag("tls")

@@ -15,6 +15,8 @@ from isthmus.stores._checks import check_collection
 
 __all__ = ["StoreUrl", "as_seconds"]
 
+YES, NO = ("true", "yes", "on"), ("false", "no", "off")
+
 
 @dataclass(frozen=True)
 class StoreUrl:
@@ -176,19 +178,26 @@ class StoreUrl:
         return value
 
     def flag(self, name: str) -> bool:
-        """Return whether an option says ``yes``; left out, it says ``no``.
+        """Return whether an option says ``true``, ``yes`` or ``on``; left out, it says no.
 
         Raises
         ------
         ParameterError
-            It says something else.
+            It says something else than these, ``false``, ``no`` and ``off``.
+
+        Examples
+        --------
+        >>> StoreUrl.parse("redis://host?collection=docs&tls=true").flag("tls")
+        True
         """
-        said = self.options.get(name, "no")
-        if said not in ("yes", "no"):
+        said = self.options.get(name, "false")
+        if said not in YES + NO:
             raise ParameterError(
-                expected=f"{name} as yes or no", got=repr(said[:40]), do="change the URL"
+                expected=f"{name} as yes or no (or true or false, on or off)",
+                got=repr(said[:40]),
+                do="change the URL",
             )
-        return said == "yes"
+        return said in YES
 
     def __str__(self) -> str:
         """Write the URL."""
