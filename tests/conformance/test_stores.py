@@ -25,6 +25,7 @@ SERVERS: dict[str, str] = {
     "postgresql": "postgres_server",
     "qdrant+http": "qdrant_fake",
     "redis": "valkey_server",
+    "typesense+http": "typesense_server",
     "weaviate": "weaviate_fake",
 }
 # scheme -> URL of a new collection in a folder, or on the server above
@@ -44,6 +45,7 @@ STORES: dict[str, Callable[[Any], str]] = {
     "qdrant+http": lambda server: f"qdrant+http://{server.url}?collection={uuid.uuid4().hex}",
     "redis": lambda server: f"redis://{server.url}?collection={uuid.uuid4().hex}",
     "sqlite": lambda folder: f"sqlite:///{folder}/store.db?collection={uuid.uuid4().hex}",
+    "typesense+http": lambda server: f"typesense+http://{server.url}?collection={uuid.uuid4().hex}",
     "usearch": lambda folder: f"usearch:///{folder}/{uuid.uuid4().hex}.usearch?collection=docs",
     "weaviate": lambda server: (
         f"weaviate://{server.url}?collection=C{uuid.uuid4().hex}&grpc={server.grpc_port}"
@@ -60,6 +62,7 @@ def folder() -> Iterator[Path]:
 # scheme -> attribute of its server that is the secret
 SECRETS: dict[str, str] = {
     "postgresql": "password",
+    "typesense+http": "api_key",
 }
 
 

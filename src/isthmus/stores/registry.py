@@ -41,6 +41,7 @@ STORES = MappingProxyType(
         "qdrant+http": "isthmus.stores.qdrant:QdrantServerStore",
         "redis": "isthmus.stores.redis:RedisStore",
         "sqlite": "isthmus.stores.sqlite:SqliteStore",
+        "typesense+http": "isthmus.stores.typesense:TypesenseStore",
         "usearch": "isthmus.stores.usearch:UsearchStore",
         "weaviate": "isthmus.stores.weaviate:WeaviateStore",
     }
