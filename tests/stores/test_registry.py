@@ -21,7 +21,9 @@ def test_every_line_leads_to_a_store():
 def test_an_unknown_scheme_names_the_nearest():
     with pytest.raises(UnknownNameError, match=r"got 'sqllite'\. Do: did you mean 'sqlite'"):
         open_store("sqllite:///one.db?collection=docs")
-    with pytest.raises(UnknownNameError, match=r"among memory, sqlite; got 'qqq'\. Do: choose"):
+    with pytest.raises(
+        UnknownNameError, match=r"among chroma, .*, sqlite.*; got 'qqq'\. Do: choose"
+    ):
         open_store("qqq:///one.db?collection=docs")
 
 
