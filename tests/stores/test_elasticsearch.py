@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from isthmus.errors import (
     InputError,
     InvalidIdError,
     MissingCollectionError,
+    MissingExtraError,
     ParameterError,
     ReadOnlyStoreError,
     SpaceMismatchError,
@@ -421,4 +423,11 @@ def test_who_asks_is_told_to_the_server(at, server, scheme, user, header):
     with open_store(at("docs", "&secret=SECRET", user), space=SPACE) as store:
         assert store.count() == 0
     with pytest.raises(AccessDeniedError):
+        open_store(at("docs"))
+
+
+def test_a_missing_client_is_named_with_its_line(at, scheme, monkeypatch):
+    module = {"elasticsearch": "elasticsearch", "opensearch": "opensearchpy"}[scheme]
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=rf"pip install 'isthmus\[{scheme}\]'"):
         open_store(at("docs"))

@@ -16,6 +16,7 @@ from isthmus.errors import (
     InputError,
     InvalidIdError,
     MissingCollectionError,
+    MissingExtraError,
     ParameterError,
     SpaceMismatchError,
     StoreFullError,
@@ -356,3 +357,16 @@ def test_errors_of_the_server_are_said_in_our_words(monkeypatch, lite, rows, ref
         with pytest.raises(kind) as caught:
             store.upsert(rows(2))
     assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "extra"),
+    [
+        ("milvus://127.0.0.1:9", "pymilvus", "milvus"),
+        ("milvus-lite:///x.db", "milvus_lite", "milvus-lite"),
+    ],
+)
+def test_a_missing_client_is_named_with_its_line(monkeypatch, url, module, extra):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError, match=rf"pip install 'isthmus\[{extra}\]'"):
+        open_store(f"{url}?collection=docs")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 
 import grpc
@@ -14,6 +15,7 @@ from isthmus.errors import (
     InputError,
     InvalidIdError,
     MissingCollectionError,
+    MissingExtraError,
     ParameterError,
     SpaceMismatchError,
     StoreError,
@@ -407,4 +409,11 @@ def test_the_key_goes_to_both_protocols(at, server, rows):
         store.upsert(rows(2))
         assert store.count() == 2
     with pytest.raises(AccessDeniedError):
+        open_store(at("Docs"))
+
+
+def test_a_missing_client_is_named_with_its_line(at, monkeypatch):
+    monkeypatch.setitem(sys.modules, "weaviate", None)
+    monkeypatch.setitem(sys.modules, "weaviate.proto.v1", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'isthmus\[weaviate\]'"):
         open_store(at("Docs"))

@@ -96,6 +96,7 @@ class MilvusStore(ConnectedStore):
     _name: str
     _fields: Fields
     _metric: Metric
+    _in_memory = False
 
     # --- connection ---------------------------------------------------------------------------
 
@@ -158,7 +159,6 @@ class MilvusStore(ConnectedStore):
             name, schema=schema, consistency_level="Strong", timeout=self.timeout
         )
         self._client.create_index(name, index, sync=False, timeout=self.timeout)
-        self._client.load_collection(name, _async=True, timeout=self.timeout)
 
     def _read_record(self) -> dict[str, str]:
         described = self._client.describe_collection(self._url.collection, timeout=self.timeout)
@@ -239,16 +239,22 @@ class MilvusStore(ConnectedStore):
     def _loaded(self, action: Callable[[], T]) -> T:
         """Do what needs the collection in memory; load it where it is not."""
         end = time.monotonic() + self.timeout
-        asked = False
         while True:
+            self._in_memory = self._in_memory or self._wait_for_memory(end)
             try:
                 return action()
             except Exception as error:
                 if getattr(error, "code", None) not in NOT_LOADED or time.monotonic() > end:
                     raise
-            if not asked:
-                self._client.load_collection(self._name, _async=True, timeout=self.timeout)
-                asked = True
+            self._in_memory = False  # somebody released it, or the server was started again
+
+    def _wait_for_memory(self, end: float) -> bool:
+        """Load the collection and wait until it says that it is there; True at the latest then."""
+        self._client.load_collection(self._name, _async=True, timeout=self.timeout)
+        while True:
+            found = self._client.get_load_state(self._name, timeout=self.timeout)
+            if found["state"].name == "Loaded" or time.monotonic() > end:
+                return True
             time.sleep(0.05)
 
     def _query(self, expression: str, fields: list[str], **how: Any) -> list[Mapping[str, Any]]:
