@@ -50,7 +50,18 @@ def saved(tmp_path, factory: str, metric: int = faiss.METRIC_INNER_PRODUCT, *, i
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("factory", ["Flat", "HNSW8", "IDMap,Flat", "IDMap2,HNSW8"])
+@pytest.mark.parametrize(
+    "factory",
+    [
+        "Flat",
+        "HNSW8",
+        "IDMap,Flat",
+        "IDMap2,HNSW8",
+        "IVF8,Flat",
+        "IVF5_HNSW8,Flat",
+        "IDMap,IVF8,Flat",
+    ],
+)
 def test_flat_vectors_of_others_come_back_bit_for_bit(url, tmp_path, factory):
     ids = [7_000 - 3 * row for row in range(300)] if "IDMap" in factory else None
     before = saved(tmp_path, factory, ids=ids)
@@ -89,6 +100,47 @@ def test_codes_declare_what_they_lose(url, tmp_path, factory, storage, least):
         (batch,) = store.scan()
         worst = np.abs(batch.vectors.matrix() - VALUES) / np.abs(VALUES).max(axis=1, keepdims=True)
         assert least < worst.max() <= store.capabilities.read_back_error
+
+
+def test_an_inverted_file_with_numbers_of_its_own_and_empty_lists(url, tmp_path):
+    numbers = [2**40 - 7 * row for row in range(300)]
+    quantizer = faiss.IndexFlatIP(DIM)
+    quantizer.add(VALUES[:50] * 1e6)
+    index = faiss.IndexIVFFlat(quantizer, DIM, 50, faiss.METRIC_INNER_PRODUCT)
+    index.is_trained = True
+    index.add_with_ids(VALUES[:3], np.array(numbers[:3]))
+    faiss.write_index(index, str(tmp_path / "one.index"))
+    for changed in (False, True):
+        if changed:
+            index.set_direct_map_type(faiss.DirectMap.Hashtable)
+            faiss.write_index(index, str(tmp_path / "one.index"))
+        with open_store(url) as store:
+            assert (
+                store.fetch([str(one) for one in numbers[:3]]).vectors.tolist()
+                == VALUES[:3].tolist()
+            )
+
+
+@pytest.mark.parametrize("factory", ["IVF8,SQ8", "IVF8,PQ4x4", "NSG8"])
+def test_kinds_that_are_not_read(url, tmp_path, factory):
+    saved(tmp_path, factory)
+    with pytest.raises(NotAStoreError, match="of the kinds Flat, IDMap, HNSW, IVF with flat"):
+        open_store(url)
+
+
+def test_damaged_lists_are_noticed(url, tmp_path):
+    whole = saved(tmp_path, "IVF8,Flat")
+    generator = np.random.default_rng(0)
+    places = [*range(4, 120), *(len(whole) - generator.integers(0, 20_000, 100))]
+    for place in places:
+        damaged = bytearray(whole)
+        damaged[place] ^= 0x81
+        (tmp_path / "one.index").write_bytes(damaged)
+        try:
+            with open_store(url) as store:
+                assert store.count() == 300
+        except (CorruptStoreError, NotAStoreError, DuplicateIdError, InputError):
+            pass
 
 
 def test_ids_beside_the_index(url, tmp_path):

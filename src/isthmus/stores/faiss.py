@@ -24,7 +24,7 @@ from isthmus.stores.base import Capabilities
 __all__ = ["FaissStore"]
 
 L2 = 1
-ERRORS = MappingProxyType({"16": 2.0**-8, "8": 0.02, "6": 0.1, "4": 0.4})
+ERRORS = MappingProxyType({"16": 2.0**-8, "8": 0.04, "6": 0.2, "4": 0.7})
 """By the bits of a number: half precision by its digits, the others measured on Gaussian rows."""
 
 

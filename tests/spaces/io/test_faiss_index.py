@@ -222,9 +222,9 @@ def test_numbers_that_are_none(tmp_path):
 
 
 def test_kinds_that_are_not_read(tmp_path):
-    inverted = faiss.IndexIVFFlat(faiss.IndexFlatL2(D), D, 2)
+    inverted = faiss.index_factory(D, "IVF2,SQ8")
     path = write(tmp_path / "v.faiss", filled(inverted))
-    with pytest.raises(CorruptFileError, match="Flat, IDMap, HNSW, SQ or PQ; got the mark b'IwFl'"):
+    with pytest.raises(CorruptFileError, match="flat lists, SQ or PQ; got the mark b'IwSq'"):
         VectorSet.load(path, space=SPACE)
 
 

@@ -42,8 +42,12 @@ def _read(path: Path, asked: Asked) -> Raw:
     found = walk(content.data, path)
     _check_loss(found, asked, path)
     vectors = _vectors(content, found, path)
-    own = None
+    own: npt.NDArray[np.int64] | None = None
+    if found.kind == "lists":
+        vectors, own = _in_order(vectors, _numbers(content, found))
     if found.ids_start is not None:
+        if own is not None:
+            raise corrupt(path, expected="rows numbered from 0 on under their ids", got="others")
         own = np.frombuffer(content, "<i8", found.rows, found.ids_start).copy()
     return Raw(ids=ids_beside(path, found.rows, own), vectors=vectors, space=_space(path))
 
@@ -62,6 +66,9 @@ def _vectors(content: npt.NDArray[np.uint8], found: Found, path: Path) -> npt.ND
     if found.kind == "flat":
         flat = np.frombuffer(content, "<f4", found.rows * found.dim, found.start)
         return flat.reshape(found.rows, found.dim).astype(np.float32)
+    if found.kind == "lists":
+        parts = [np.frombuffer(content, "<f4", n * found.dim, at) for n, at, _ in found.lists]
+        return np.concatenate(parts).reshape(found.rows, found.dim).astype(np.float32)
     import faiss
 
     try:
@@ -71,6 +78,19 @@ def _vectors(content: npt.NDArray[np.uint8], found: Found, path: Path) -> npt.ND
         message = (str(error).splitlines() or ["nothing said"])[-1]
         raise corrupt(path, expected="an index that FAISS reads", got=message[:200]) from error
     return decoded
+
+
+def _numbers(content: npt.NDArray[np.uint8], found: Found) -> npt.NDArray[np.int64]:
+    return np.concatenate([np.frombuffer(content, "<i8", n, at) for n, _, at in found.lists])
+
+
+def _in_order(
+    vectors: npt.NDArray[Any], numbers: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64] | None]:
+    """Sort the rows of inverted lists by number; None where the numbers are those of rows."""
+    order = np.argsort(numbers, kind="stable")
+    plain = np.array_equal(numbers[order], np.arange(len(numbers)))
+    return vectors[order], None if plain else numbers[order]
 
 
 # --- ids and space ---------------------------------------------------------------------------

@@ -22,6 +22,7 @@ ID_MAPS = {b"IxMp", b"IxM2"}
 GRAPHS = {b"IHNf", b"IHNs", b"IHNp"}
 QUANTIZED = b"IxSQ"
 PRODUCT = b"IxPq"
+INVERTED = b"IwFl"
 
 DIM_LIMIT = 1 << 20
 SCALAR_BITS = {0: 8, 1: 4, 2: 8, 3: 4, 4: 16, 5: 8, 6: 6, 7: 16, 8: 8}
@@ -40,7 +41,8 @@ class Found:
 
     Parameters
     ----------
-    kind : {"flat", "scalar", "product"}
+    kind : {"flat", "lists", "scalar", "product"}
+        ``lists``: flat vectors in inverted lists, each with its number.
     rows, dim : int
     start, stop : int
         Bytes of the vectors: raw float32 where the kind is flat, else a whole index of its own.
@@ -48,6 +50,9 @@ class Found:
         Where the ids, int64, begin; None where rows are numbered.
     loss : str
         What the codes lose, in words; empty where nothing or only half precision is lost.
+    lists : tuple of (int, int, int), default ()
+        Of each inverted list that is not empty: its rows, and where their vectors and their
+        numbers, int64, begin.
     """
 
     kind: str
@@ -57,6 +62,7 @@ class Found:
     stop: int
     ids_start: int | None
     loss: str
+    lists: tuple[tuple[int, int, int], ...] = ()
 
 
 class _Walker:
@@ -155,9 +161,13 @@ def _vectors(walker: _Walker, mark: bytes, *, inside: bool = False) -> Found:
         dim, rows = _header(walker)
         loss = _pass_product(walker, rows, dim)
         return Found("product", rows, dim, begin, walker.at, None, loss)
+    if mark == INVERTED and not inside:
+        dim, rows = _header(walker)
+        lists = _pass_lists(walker, rows, dim)
+        return Found("lists", rows, dim, begin, walker.at, None, "", lists)
     raise corrupt(
         walker.path,
-        expected="a FAISS index of the kinds Flat, IDMap, HNSW, SQ or PQ",
+        expected="a FAISS index of the kinds Flat, IDMap, HNSW, IVF with flat lists, SQ or PQ",
         got=f"the mark {mark!r}",
         do="in Python, reconstruct the vectors and save them: "
         "numpy.savez(path, ids=..., vectors=index.reconstruct_n(0, index.ntotal))",
@@ -179,6 +189,39 @@ def _pass_graph(walker: _Walker) -> None:
     for width in (8, 4, 4, 8, 4):
         walker.array(width)
     walker.take("iiiii")
+
+
+def _pass_lists(walker: _Walker, rows: int, dim: int) -> tuple[tuple[int, int, int], ...]:
+    """Walk an inverted file of flat vectors; return where its lists stand."""
+    count, _ = walker.take("QQ")
+    if not 0 < count <= len(walker.content):
+        raise walker.wrong("an inverted file with lists", f"{count:,} of them")
+    centres = walker.mark()
+    if centres == INVERTED:
+        raise walker.wrong("centres that are no inverted file", repr(centres))
+    _vectors(walker, centres)  # nothing of them is used
+    (kind,) = walker.take("B")
+    walker.array(8)
+    if kind > 1:  # a table of numbers and places
+        walker.array(16)
+    mark, (lists, width) = walker.mark(), walker.take("QQ")
+    if (mark, lists, width) != (b"ilar", count, 4 * dim):
+        raise walker.wrong(f"{count:,} lists of {dim} numbers", f"{lists:,} of {width:,} bytes")
+    sizes = _sizes(walker, count)
+    if sum(sizes) != rows:
+        raise walker.wrong(f"{rows:,} rows in lists", f"{sum(sizes):,}")
+    return tuple((size, walker.skip(size, width), walker.skip(size, 8)) for size in sizes if size)
+
+
+def _sizes(walker: _Walker, count: int) -> list[int]:
+    """Read the sizes of lists: of all, or of those that are not empty, each behind its number."""
+    mark = walker.mark()
+    expected = {b"full": count, b"sprs": None}
+    if mark not in expected:
+        raise walker.wrong("the sizes of lists", repr(mark))
+    start, stored = walker.array(8, expected=expected[mark])
+    values = list(struct.unpack_from(f"<{stored}Q", walker.content, start))
+    return values if mark == b"full" else values[1::2]
 
 
 def _pass_scalar(walker: _Walker, rows: int, dim: int) -> str:
