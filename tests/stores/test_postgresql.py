@@ -322,6 +322,46 @@ class TestTablesOfOthers:
             assert store.search(np.ones((1, 3)), k=2, where={"a%s": 2}).ids.tolist() == [["b", ""]]
             assert store.notes() == {"x": "1"}
 
+    def test_columns_of_unusual_types(self, sql, name, url):
+        sql(f"CREATE TYPE {name}_mood AS ENUM ('sad', 'ok')")
+        sql(f"CREATE DOMAIN {name}_count AS int CHECK (VALUE > 0)")
+        sql(
+            f"CREATE TABLE {name} (id {name}_count PRIMARY KEY, mood {name}_mood, n {name}_count, "
+            'ip inet, j json, "100 %" text, twice int GENERATED ALWAYS AS (2) STORED, '
+            "need int NOT NULL DEFAULT 5, v vector(3))"
+        )
+        fields = {"mood": "ok", "n": 3, "ip": "1.2.3.4", "j": {"a": 1}, "100 %": "q"}
+        with open_store(url, space=SPACE) as store:
+            store.upsert(ones("1"), metadata=[fields])
+            assert store.fetch_metadata(["1"]) == [{**fields, "twice": 2, "need": 5}]
+            for key in ("mood", "n", "ip", "100 %"):
+                found = store.search(np.ones((1, 3)), k=1, where={key: fields[key]})
+                assert found.ids.tolist() == [["1"]]
+            with pytest.raises(InputError, match="invalid input value for enum"):
+                store.upsert(ones("1"), metadata=[{"mood": "no mood"}])
+            with pytest.raises(InputError, match="'twice'"):
+                store.upsert(ones("1"), metadata=[{"twice": 4}])
+
+    def test_identities_and_partitions(self, sql, name, url):
+        sql(
+            f"CREATE TABLE {name} (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, "
+            "v vector(3)) PARTITION BY RANGE (id)"
+        )
+        sql(f"CREATE TABLE {name}_1 PARTITION OF {name} FOR VALUES FROM (0) TO (100)")
+        with open_store(url, space=SPACE) as store:
+            store.upsert(ones("1", "2"), notes={"a": "b"})
+            store.upsert(ones("2", "3"))
+            assert (store.count(), store.notes()) == (3, {"a": "b"})
+            with pytest.raises(InputError, match="no partition"):
+                store.upsert(ones("100"))
+
+    def test_numbers_come_back_as_they_were(self, url):
+        fields = {"large": 1e308, "small": 5e-324, "whole": 2**63 - 1, "n": [-1e25, {"a": 2.5}]}
+        with open_store(url, space=SPACE) as store:
+            store.upsert(ones("a"), metadata=[fields])
+            assert store.fetch_metadata(["a"]) == [fields]
+            assert store.search(np.ones((1, 3)), k=1, where={"large": 1e308}).ids[0, 0] == "a"
+
 
 class TestIndexes:
     def conforms(self, postgres_server, check, options):

@@ -254,7 +254,7 @@ class TestOwn:
             with pytest.raises(ParameterError, match="a name of"):
                 new.take_name("a/b", former="")
 
-    @pytest.mark.parametrize("options", ["&index=flat", "&tls=off"])
+    @pytest.mark.parametrize("options", ["&index=flat", "&tls=maybe"])
     def test_bad_options(self, url, options):
         with pytest.raises(ParameterError, match="change the URL"):
             open_store(url + options, space=SPACE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,8 @@ NULL = struct.pack(">i", -1)
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 INTEGERS = ("int2", "int4", "int8")
+INT_MAX = 2**63
+LONG = re.compile("[0-9]{19}")
 
 
 def as_literal(vector: FloatArray) -> str:
@@ -84,7 +87,19 @@ def to_rows(found: Sequence[Sent], table: Table, *, dim: int) -> Rows:
         raise lengths_differ(table, dim, sorted(lengths))
     matrix = np.frombuffer(b"".join(vectors), numbers).astype(np.float32)
     matrix = matrix.reshape(len(found), dim)
-    return Rows([row[0] for row in found], matrix, [row[1] for row in found])
+    return Rows([row[0] for row in found], matrix, [_as_written(row[1]) for row in found])
+
+
+def _as_written(text: str | None) -> str | None:
+    """Return metadata with large floats as such: jsonb writes 1e300 with all its digits."""
+    if text is None or not LONG.search(text):
+        return text
+    return json.dumps(json.loads(text, parse_int=_number), ensure_ascii=False)
+
+
+def _number(digits: str) -> float:
+    number = int(digits)
+    return number if -INT_MAX <= number < INT_MAX else float(number)
 
 
 def lengths_differ(table: Table, dim: int, lengths: list[int]) -> CorruptStoreError:
@@ -108,7 +123,7 @@ def of_ids(column: Column, ids: list[str]) -> tuple[sql.Composable, list[str]]:
     ids = [text for text in ids if "\0" not in text]
     name = column.sql
     if column.type in INTEGERS:
-        whole = [t for t in ids if INTEGER.fullmatch(t) and -(2**63) <= int(t) < 2**63]
+        whole = [t for t in ids if INTEGER.fullmatch(t) and -INT_MAX <= int(t) < INT_MAX]
         return sql.SQL("{} = ANY($1::int8[])").format(name), whole
     if column.type == "uuid":
         good = [text for text in ids if UUID.fullmatch(text)]

@@ -60,7 +60,7 @@ class Column:
     number : int
     name : str
     type : str
-        Name of its type, without a length.
+        Name of its type, without a length; of a domain, the type behind it.
     written : str
         The type as SQL writes it.
     dim : int or None
@@ -228,10 +228,12 @@ def find_table(connection: Connection, wanted: Wanted) -> Table | str | None:
 
 def _columns(connection: Connection, oid: int) -> tuple[Column, ...]:
     rows = connection.execute(
-        "SELECT a.attnum, a.attname, t.typname, format_type(a.atttypid, a.atttypmod), a.atttypmod, "
+        "SELECT a.attnum, a.attname, coalesce(b.typname, t.typname), "
+        "format_type(a.atttypid, a.atttypmod), a.atttypmod, "
         "a.attnotnull, a.attgenerated <> '' OR a.attidentity = 'a', "
         "coalesce(col_description(a.attrelid, a.attnum), '') "
         "FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid "
+        "LEFT JOIN pg_type b ON b.oid = t.typbasetype "
         "WHERE a.attrelid = $1::int8::oid AND a.attnum > 0 AND NOT a.attisdropped "
         "ORDER BY a.attnum",
         (oid,),

@@ -48,7 +48,7 @@ class Server:
         self.where = f"{url.scheme} at {url.place!r}"
         self._secret = url.secret()
         host, port = url.address(8108)
-        protocol = "https" if "tls" in url.options else "http"
+        protocol = "https" if url.flag("tls") else "http"
         settings = {
             "nodes": [{"host": host, "port": str(port), "protocol": protocol}],
             "api_key": self._secret or "none",

@@ -83,8 +83,7 @@ class RedisStore(ConnectedStore):
         if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= 100_000):
             raise _bad("ef_search", "a number from 1 to 100000", text)
         self._ef = int(text)
-        if url.options.get("tls", "on") != "on":
-            raise _bad("tls", "on, or left out", url.options["tls"])
+        self._tls = url.flag("tls")
 
     def take_name(self, name: str, *, former: str) -> str:
         """Move an alias; see `Store.take_name`."""
@@ -109,7 +108,7 @@ class RedisStore(ConnectedStore):
             port=port,
             username=self._url.user or None,
             password=self._url.secret(),
-            ssl="tls" in self._url.options,
+            ssl=self._tls,
             protocol=2,
             socket_timeout=max(self.timeout, 0.001),
             socket_connect_timeout=max(self.timeout, 0.001),

@@ -65,13 +65,13 @@ class TypesenseStore(ConnectedStore):
     def __init__(self, url: StoreUrl) -> None:
         super().__init__(url)
         self._ids: list[str] = []
-        for option, only in (("index", "hnsw"), ("tls", "on")):
-            if url.options.get(option, only) != only:
-                raise ParameterError(
-                    expected=f"&{option}={only}, or none",
-                    got=repr(url.options[option][:40]),
-                    do="change the URL",
-                )
+        url.flag("tls")
+        if url.options.get("index", "hnsw") != "hnsw":
+            raise ParameterError(
+                expected="&index=hnsw, or none",
+                got=repr(url.options["index"][:40]),
+                do="change the URL",
+            )
 
     def take_name(self, name: str, *, former: str) -> str:
         """Move an alias; see `Store.take_name`."""
