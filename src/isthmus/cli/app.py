@@ -18,6 +18,7 @@ from isthmus.cli.convert import (
     convert_verify,
 )
 from isthmus.cli.demo import demo
+from isthmus.cli.doctor import doctor
 from isthmus.cli.evaluate import evaluate
 from isthmus.cli.export import export, store_export
 from isthmus.cli.federate import federate
@@ -35,6 +36,7 @@ __all__ = ["GROUPS", "NAMES", "app", "command"]
 COMMANDS: Mapping[str, Callable[..., None]] = {
     "demo": demo,
     "inspect": inspect,
+    "doctor": doctor,
     "suggest": suggest,
     "link": link,
     "fit": fit,

@@ -16,6 +16,8 @@ SCORED, TESTED = 0.10, 0.05
 """Shares of the directions that a row is scored by, and that the two parts are told apart by."""
 LEAST = 1e-3
 """Energy below which rows do not differ: the rounding of float16."""
+FEWEST = (4, 2)
+"""Directions scored and tested at least, half of the dimensions at most."""
 BLOCK_ROWS = 16_384
 
 
@@ -44,7 +46,7 @@ class EmptyDirections:
         rows : FloatArray of shape (n, dim), float32
         """
         dim, scored = self.directions.shape
-        tested = max(1, round(dim * TESTED))
+        tested = _count(dim, TESTED, FEWEST[1])
         found = np.empty((2, len(rows)))
         for start in range(0, len(rows), BLOCK_ROWS):
             block = rows[start : start + BLOCK_ROWS] - self.mean
@@ -65,9 +67,13 @@ def emptiest(rows: FloatArray, weights: FloatArray) -> EmptyDirections:
     weights : FloatArray of shape (n,)
     """
     mean, covariance = moments(rows, weights)
-    count = max(1, round(len(covariance) * SCORED))
+    count = _count(len(covariance), SCORED, FEWEST[0])
     _, directions = eigh(covariance, subset_by_index=(0, count - 1), check_finite=False)
     return EmptyDirections(mean, directions.astype(np.float32))
+
+
+def _count(dim: int, share: float, fewest: int) -> int:
+    return max(1, round(dim * share), min(fewest, dim // 2))
 
 
 def logarithm(energy: FloatArray) -> FloatArray:

@@ -13,15 +13,19 @@ from isthmus.evaluate._empty_directions import EmptyDirections, emptiest, logari
 from isthmus.evaluate._levels import high_level
 from isthmus.evaluate._two_gaussians import moments, two_gaussians
 
-__all__ = ["Split", "find_split"]
+__all__ = ["FEWEST_FOREIGN", "Split", "find_split"]
 
 FOLDS = 4
 PLAIN = 0.5
 """Contrast at which no further start is tried."""
-EVEN = 0.35
+SEEN = 0.01
+"""Share of the rows that the second part must have for that."""
+EVEN = 0.15
 """Share from which either part may be the main one."""
 FEWEST = 5
 """Rows of a part."""
+FEWEST_FOREIGN = 8
+"""Rows from which the second part is more than a few odd rows."""
 HIGH = 0.4
 """Energy from which a row is first guessed to be foreign."""
 
@@ -78,7 +82,7 @@ def find_split(rows: FloatArray, *, seed: int, track: Track[Any] = silent) -> Sp
     track : Track, default silent
     """
     best: FloatArray = np.zeros(len(rows))
-    highest = -1.0
+    highest = (0.0, False, 0.0)
     starts = _starts(rows)
     for start in track(starts, "looking for a second space", len(starts)):
         guess = two_gaussians(rows, start)
@@ -86,9 +90,13 @@ def find_split(rows: FloatArray, *, seed: int, track: Track[Any] = silent) -> Sp
             guess = 1 - guess
         for side in (guess,) if guess.mean() < EVEN else (guess, 1 - guess):
             posterior, contrast = _refine(rows, side)
-            if contrast > highest:
-                best, highest = posterior, contrast
-        if highest > PLAIN:
+            # of two plain splits that with the larger main part, whose directions are known
+            # better; then the more even one, for single odd rows stand out the most
+            share = float(posterior.mean())
+            found = (min(contrast, PLAIN), share <= 0.5, min(share, 1 - share))
+            if found > highest:
+                best, highest = posterior, found
+        if highest[0] == PLAIN and highest[1] and highest[2] > SEEN:
             break
     return _judge(rows, best, seed=seed)
 
@@ -111,15 +119,22 @@ def _top(scores: FloatArray, share: float) -> FloatArray:
 
 
 def _refine(rows: FloatArray, posterior: FloatArray) -> tuple[FloatArray, float]:
-    """Split anew by the empty directions of the first part, twice; return the contrast too."""
-    tested: FloatArray = np.zeros(len(rows))
+    """Split anew by the empty directions of the first part, twice; return the better split."""
+    best: FloatArray = np.zeros(len(rows))
+    highest = 0.0
     for _ in range(2):
         if min(posterior.sum(), (1 - posterior).sum()) < FEWEST:
-            return posterior, 0.0
+            break
         scored, tested = emptiest(rows, 1 - posterior).energies(rows)
         posterior = _foreign(scored)
-    own, foreign = _mean(tested, 1 - posterior), _mean(tested, posterior)
-    return posterior, float((foreign - own) / (1 - own)) if foreign > own and own < 1 else 0.0
+        if posterior.sum() < FEWEST_FOREIGN:
+            continue
+        own, foreign = _mean(tested, 1 - posterior), _mean(tested, posterior)
+        contrast = float((foreign - own) / (1 - own)) if own < 1 else 0.0
+        contrast = min(contrast, 1 / contrast) if contrast > 0 else 0.0  # no part outdoes a ball
+        if contrast > highest:
+            best, highest = posterior, contrast
+    return best, highest
 
 
 def _foreign(scored: FloatArray) -> FloatArray:

@@ -17,7 +17,7 @@ from isthmus._progress import Track, silent
 from isthmus._types import FloatArray, IntArray
 from isthmus.evaluate._any_rows import as_any_rows
 from isthmus.evaluate._empty_directions import EmptyDirections, logarithm
-from isthmus.evaluate._split import Split, find_split
+from isthmus.evaluate._split import FEWEST_FOREIGN, Split, find_split
 
 __all__ = ["Mixture", "MixtureVerdict", "find_mixture"]
 
@@ -29,9 +29,10 @@ MIXED, ONE = 0.40, 0.30
 Between two models, even two that share an ancestor, it was at least .49; three odd rows of one
 model had .31, and topics of one model make no high level at all (development draws of
 benchmarks/doctor.py)."""
+EMPTY = 0.25
+"""Energy up to which the main part leaves the directions empty, for rows it had no part in."""
 FEWEST = 40
 """Rows without which nothing is tried."""
-FEWEST_FOREIGN = 8
 FIT_ROWS = 10_000
 """Rows that the spaces are estimated from; all are scored."""
 PLANTED = (0.02, 0.10, 0.30)
@@ -146,7 +147,7 @@ def find_mixture(vectors: npt.ArrayLike, *, seed: int = 0, track: Track[Any] = s
     >>> turned = flat @ np.linalg.qr(draw.standard_normal((16, 16)))[0]
     >>> found = find_mixture(np.concatenate([flat[:500], turned[500:]]))
     >>> found.verdict, round(found.share, 2)
-    ('mixed', 0.16)
+    ('mixed', 0.17)
     >>> find_mixture(flat).verdict
     'one space'
     """
@@ -207,7 +208,7 @@ def _judged(split: Split, *, posterior: FloatArray, energy: FloatArray, rows: in
     reason = "a part of the rows is between another topic and another encoder"
     if split.contrast <= ONE or count < FEWEST_FOREIGN:
         verdict, reason = "one space", "no part of the rows disregards the others' empty directions"
-    elif split.contrast >= MIXED and low > ONE:
+    elif split.contrast >= MIXED and low > ONE and split.own_energy <= EMPTY:
         verdict = "mixed"
         reason = "a part of the rows fills the directions that the others leave empty"
     smaller = _smaller_part(split)
@@ -273,7 +274,8 @@ def _with_power(found: Mixture, unit: FloatArray, *, seed: int, track: Track[Any
         seen = again.posterior[planted].mean()
         if again.posterior.mean() > 0.5:
             seen = 1 - seen
-        if again.contrast >= MIXED and _interval(again)[0] > ONE and seen > 0.5:
+        plain = again.contrast >= MIXED and again.own_energy <= EMPTY
+        if plain and _interval(again)[0] > ONE and seen > 0.5:
             found = replace(found, smallest_share=len(planted) / len(unit))
             break
     known = len(unit) >= PER_DIMENSION * dim
