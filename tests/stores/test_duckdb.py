@@ -29,6 +29,7 @@ from isthmus.errors import (
     MissingFileError,
     NotAStoreError,
     ParameterError,
+    ReadOnlyStoreError,
     SpaceMismatchError,
     StoreBusyError,
     UnknownNameError,
@@ -228,6 +229,17 @@ def test_ids_of_other_types_find_their_way_back(url, sql):
         store.upsert(VectorSet([str(ids[0])], [[3, 4]], SMALL))
         assert store.delete([str(ids[1]), "not one"]) == 1
     assert sql("SELECT count(*), max(vector[2]) FROM docs WHERE vector[1] = 3") == [(1, 4.0)]
+
+
+def test_a_view_is_only_read(places, sql):
+    sql("CREATE VIEW hills AS SELECT number AS id, vec, name FROM places WHERE kind = 'hill'")
+    url = places.replace("=places", "=hills")
+    with open_store(url) as store:
+        assert store.fetch_metadata(["7"]) == [{"name": "Aa"}]
+        with pytest.raises(ReadOnlyStoreError, match="got a view"):
+            store.delete(["7"])
+    with pytest.raises(ReadOnlyStoreError, match="got a view"):
+        open_store(url, space=SMALL)
 
 
 def test_a_column_of_lists_has_the_length_of_its_rows(url, sql):

@@ -264,6 +264,21 @@ def test_a_writer_waits_for_another(url, rows, tmp_path):
         assert store.count() == 43
 
 
+def test_a_link_and_the_permissions_stay(url, rows, filled, tmp_path):
+    for name in FILES:
+        (tmp_path / name).chmod(0o640)
+    folder = tmp_path / "links"
+    folder.mkdir()
+    (folder / "two.index").symlink_to(tmp_path / "one.index")
+    with open_store(url.replace("one.index", "links/two.index")) as store:
+        store.upsert(rows(3, "new"))
+    with open_store(url) as store:
+        assert store.count() == len(json.loads(filled[FILES[1]])) + 3
+    assert [path.name for path in folder.iterdir()] == ["two.index"]
+    assert (folder / "two.index").is_symlink()
+    assert {(tmp_path / name).stat().st_mode & 0o777 for name in FILES} == {0o640}
+
+
 @pytest.mark.usefixtures("filled")
 def test_a_reader_sees_what_was_written_since(url, rows):
     with open_store(url) as reader, open_store(url) as writer:

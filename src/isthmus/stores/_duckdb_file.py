@@ -125,6 +125,15 @@ class DuckdbFile:
         )
         return [name for (name,) in found]
 
+    def is_view(self, table: str) -> bool:
+        """Return whether a name leads to a view."""
+        found = self.rows(
+            "SELECT 1 FROM duckdb_views() WHERE database_name = current_database() "
+            "AND schema_name = 'main' AND lower(view_name) = lower(?)",
+            table,
+        )
+        return bool(found)
+
     def comment(self, table: str) -> str:
         """Return the comment on a table."""
         found = self.rows(

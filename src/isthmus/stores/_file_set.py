@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -55,9 +56,11 @@ class FileSet:
         draft = last.with_name(f"{last.name}.draft")
         places = [*map(_next, self.paths[:-1]), draft]
         try:
-            for place, content in zip(places, contents, strict=True):
+            for path, place, content in zip(self.paths, places, contents, strict=True):
                 if content is not None:
                     _write(place, content)
+                    if path.exists():
+                        shutil.copymode(path, place)
             draft.rename(_next(last))
         except BaseException:
             for place in places:

@@ -81,7 +81,7 @@ class IndexStore(ConnectedStore):
 
     def __init__(self, url: StoreUrl) -> None:
         super().__init__(url)
-        index = url.file().absolute()
+        index = Path(os.path.realpath(url.file()))  # a link stays, and leads to the new file
         self._index = index
         self._files = FileSet([index, beside(index, ".ids.json"), beside(index, ".isthmus.json")])
         self._state: tuple[Any, ...] = ()

@@ -21,6 +21,7 @@ from isthmus.errors import (
     IsthmusError,
     MissingCollectionError,
     ParameterError,
+    ReadOnlyStoreError,
 )
 from isthmus.spaces import Space
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows
@@ -216,7 +217,16 @@ class DuckdbStore(ConnectedStore):
         found = RECORD.search(self._file.comment(self._url.collection))
         return dict(json.loads(found[1])) if found else {}
 
+    def _check_table(self) -> None:
+        if self._file.is_view(self._url.collection):
+            raise ReadOnlyStoreError(
+                expected=f"a table for {self.url}",
+                got="a view, which is only read",
+                do="open the table behind it",
+            )
+
     def _write_record(self, entries: dict[str, str]) -> None:
+        self._check_table()
         theirs = RECORD.sub("", self._file.comment(self._url.collection))
         text = "\n".join([*([theirs] if theirs else []), f"isthmus: {json.dumps(entries)}"])
         escaped = text.replace("'", "''")
@@ -235,6 +245,7 @@ class DuckdbStore(ConnectedStore):
         self._ask(self._write_whole, rows, notes)
 
     def _write_whole(self, rows: Rows, notes: dict[str, str]) -> None:
+        self._check_table()
         columns, first = self._columns, "vector" not in self._url.options
         table = table_of(rows, columns)
         with self._file.registered(INCOMING, table):
@@ -262,6 +273,7 @@ class DuckdbStore(ConnectedStore):
             )
 
     def _remove(self, ids: list[str]) -> None:
+        self._check_table()
         columns = self._columns
         with self._asked(ids):
             which = columns.among(ASKED)
