@@ -23,6 +23,8 @@ CanaryVerdict = Literal["unchanged", "transformed", "changed weights"]
 SAME, HALF, SHORT, NOISE = 1e-5, 1e-3, 1e-2, 2e-2
 """Median relative error up to which rows are the same, or differ by the rounding of float16, of
 bfloat16, or of a model that computes in it."""
+TURNED = 3e-3
+"""How far a cosine between two canaries may be off after a rotation: the rounding of bfloat16."""
 FEWEST = 5
 """Rows without which a rotation cannot be told from other weights."""
 
@@ -221,8 +223,7 @@ def _kind(old: FloatArray, new: FloatArray) -> str:
             return "signs of dimensions"
         if len(old) >= FEWEST and _reordered(old, new):
             return "order of dimensions"
-    cosines, again = _cosines(old), _cosines(new)
-    if len(old) >= FEWEST and np.linalg.norm(cosines - again) <= NOISE * np.linalg.norm(cosines):
+    if len(old) >= FEWEST and np.abs(_cosines(old) - _cosines(new)).max() <= TURNED:
         return "rotation"
     return ""
 
