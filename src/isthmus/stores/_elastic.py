@@ -37,7 +37,8 @@ NUMBER_BYTES = 22
 MAX_ROWS = 10_000
 """Most rows of one answer (``index.max_result_window``)."""
 MAX_BATCH = 5_000
-QUERIES = 50
+QUERIES = 16
+"""Searches of one request: each may look at every row, and all must end in time."""
 PUT_ALL = "ctx._source.putAll(params.row)"
 """Script that replaces some fields of a document whole: a plain update would merge mappings."""
 
