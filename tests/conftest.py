@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tests import fakes, servers
 
@@ -86,3 +87,20 @@ def weaviate_fake() -> Iterator[fakes.FakeWeaviate]:
 
     with FakeWeaviate() as server:
         yield server
+
+
+@pytest.fixture
+def new_url(
+    request: pytest.FixtureRequest,
+    scheme: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[], str]:
+    """Make URLs of new collections of a store, on its server where it has one."""
+    from tests.places import PLACES
+
+    place = PLACES[scheme]
+    at = request.getfixturevalue(place.server) if place.server else tmp_path
+    for name, secret in place.secrets(scheme, at).items():
+        monkeypatch.setenv(name, secret)
+    return lambda: place.url(at)

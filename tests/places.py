@@ -35,35 +35,30 @@ class Place:
     Parameters
     ----------
     address : str
-        Its URL without a collection; ``{at}`` is the folder, or an attribute of the server.
+        URL of a new collection; ``{at}`` is the folder or the server, ``{new}`` a name.
     on : str
         What is tested, in words; ``{NAME}`` is the version of the installed package NAME.
     server : str
         Fixture; empty for a folder.
-    at, secret : str
-        Attributes of the server that the URL needs, and that is the secret.
-    prefix : str
-        What a name of a collection must begin with.
+    secret : str
+        Attribute of the server that is the secret.
     """
 
     address: str
     on: str
     server: str = ""
-    at: str = "url"
     secret: str = ""
-    prefix: str = "c"
 
-    def url(self, place: Any) -> str:
+    def url(self, at: Any) -> str:
         """Return the URL of a new collection in a folder or on a server."""
-        at = getattr(place, self.at) if self.server else place
-        return f"{self.address.format(at=at)}?collection={self.prefix}{uuid.uuid4().hex}"
+        return self.address.format(at=at, new=uuid.uuid4().hex)
 
-    def secrets(self, scheme: str, place: Any) -> dict[str, str]:
+    def secrets(self, scheme: str, at: Any) -> dict[str, str]:
         """Return the environment variable that the store reads its secret from."""
         if not self.secret:
             return {}
         name = f"ISTHMUS_{scheme.upper().replace('+', '_')}_SECRET"
-        return {name: getattr(place, self.secret)}
+        return {name: getattr(at, self.secret)}
 
     def versions(self) -> str:
         """Say what is tested, with the versions that are installed."""
@@ -76,37 +71,58 @@ class Place:
 
 
 PLACES: dict[str, Place] = {
-    "chroma": Place("chroma:///{at}/chroma", "Chroma {chromadb} in this process"),
-    "chroma+http": Place("chroma+http://{at}", "Chroma {chromadb}", "chroma_server"),
-    "duckdb": Place("duckdb:///{at}/store.duckdb", "DuckDB {duckdb}"),
-    "elasticsearch": Place(
-        "elasticsearch://{at}", "a fake; client {elasticsearch}", "elasticsearch_fake"
+    "chroma": Place("chroma:///{at}/chroma?collection={new}", "Chroma {chromadb} in this process"),
+    "chroma+http": Place(
+        "chroma+http://{at.url}?collection={new}", "Chroma {chromadb}", "chroma_server"
     ),
-    "faiss": Place("faiss:///{at}/store.index", "faiss {faiss-cpu}"),
-    "lancedb": Place("lancedb:///{at}/lance", "LanceDB {lancedb}"),
-    "memory": Place("memory://suite", "the reference"),
-    "milvus": Place("milvus://{at}", "Milvus {milvus}, client {pymilvus}", "milvus_server"),
-    "milvus-lite": Place("milvus-lite:///{at}/lite.db", "Milvus Lite {milvus-lite}"),
-    "opensearch": Place("opensearch://{at}", "a fake; client {opensearch-py}", "opensearch_fake"),
+    "duckdb": Place("duckdb:///{at}/store.duckdb?collection={new}", "DuckDB {duckdb}"),
+    "elasticsearch": Place(
+        "elasticsearch://{at.url}?collection={new}",
+        "a fake; client {elasticsearch}",
+        "elasticsearch_fake",
+    ),
+    "faiss": Place("faiss:///{at}/{new}.index?collection=docs", "faiss {faiss-cpu}"),
+    "lancedb": Place("lancedb:///{at}/lance?collection={new}", "LanceDB {lancedb}"),
+    "memory": Place("memory://suite?collection=docs", "the reference"),
+    "milvus": Place(
+        "milvus://{at.url}?collection=c{new}", "Milvus {milvus}, client {pymilvus}", "milvus_server"
+    ),
+    "milvus-lite": Place(
+        "milvus-lite:///{at}/lite.db?collection=c{new}", "Milvus Lite {milvus-lite}"
+    ),
+    "opensearch": Place(
+        "opensearch://{at.url}?collection={new}",
+        "a fake; client {opensearch-py}",
+        "opensearch_fake",
+    ),
     "postgresql": Place(
-        "{at}",
+        "{at.dsn}?collection={new}",
         "PostgreSQL 18.4, pgvector 0.8.5",
         "postgres_server",
-        at="dsn",
         secret="password",  # noqa: S106 - the name of an attribute
     ),
-    "qdrant": Place("qdrant:///{at}/qdrant", "Qdrant Edge {qdrant-edge-py}"),
-    "qdrant+http": Place("qdrant+http://{at}", "a fake; client {qdrant-client}", "qdrant_fake"),
-    "redis": Place("redis://{at}", "Valkey 9.1.2, RediSearch 2.10.5", "valkey_server"),
-    "sqlite": Place("sqlite:///{at}/store.db", "SQLite (apsw {apsw}), sqlite-vec {sqlite-vec}"),
+    "qdrant": Place("qdrant:///{at}/qdrant?collection={new}", "Qdrant Edge {qdrant-edge-py}"),
+    "qdrant+http": Place(
+        "qdrant+http://{at.url}?collection={new}", "a fake; client {qdrant-client}", "qdrant_fake"
+    ),
+    "redis": Place(
+        "redis://{at.url}?collection={new}", "Valkey 9.1.2, RediSearch 2.10.5", "valkey_server"
+    ),
+    "sqlite": Place(
+        "sqlite:///{at}/store.db?collection={new}", "SQLite (apsw {apsw}), sqlite-vec {sqlite-vec}"
+    ),
     "typesense+http": Place(
-        "typesense+http://{at}",
+        "typesense+http://{at.url}?collection={new}",
         "Typesense 0.24.1",
         "typesense_server",
         secret="api_key",  # noqa: S106 - the same
     ),
-    "usearch": Place("usearch:///{at}/store.usearch", "USearch {usearch}"),
-    "weaviate": Place("weaviate://{at}", "a fake", "weaviate_fake", prefix="C"),
+    "usearch": Place("usearch:///{at}/{new}.usearch?collection=docs", "USearch {usearch}"),
+    "weaviate": Place(
+        "weaviate://{at.url}?collection=C{new}&grpc={at.grpc_port}",
+        "a fake; client {weaviate-client}",
+        "weaviate_fake",
+    ),
 }
 
 

@@ -3,54 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from tests.places import PLACES
 
 from isthmus.errors import UnsupportedOperationError
 from isthmus.spaces import Space
 from isthmus.stores import MemoryStore, Store, open_store, schemes, store_class
 from isthmus.testing import store_suite
-
-# scheme -> fixture of tests/servers that the URL needs
-SERVERS: dict[str, str] = {
-    "chroma+http": "chroma_server",
-    "elasticsearch": "elasticsearch_fake",
-    "milvus": "milvus_server",
-    "opensearch": "opensearch_fake",
-    "postgresql": "postgres_server",
-    "qdrant+http": "qdrant_fake",
-    "redis": "valkey_server",
-    "typesense+http": "typesense_server",
-    "weaviate": "weaviate_fake",
-}
-# scheme -> URL of a new collection in a folder, or on the server above
-STORES: dict[str, Callable[[Any], str]] = {
-    "chroma": lambda folder: f"chroma:///{folder}/chroma?collection={uuid.uuid4().hex}",
-    "chroma+http": lambda server: f"chroma+http://{server.url}?collection={uuid.uuid4().hex}",
-    "duckdb": lambda folder: f"duckdb:///{folder}/store.duckdb?collection={uuid.uuid4().hex}",
-    "elasticsearch": lambda server: f"elasticsearch://{server.url}?collection={uuid.uuid4().hex}",
-    "faiss": lambda folder: f"faiss:///{folder}/{uuid.uuid4().hex}.index?collection=docs",
-    "lancedb": lambda folder: f"lancedb:///{folder}/lance?collection={uuid.uuid4().hex}",
-    "memory": lambda _: "memory://suite?collection=docs",
-    "milvus": lambda server: f"milvus://{server.url}?collection=c{uuid.uuid4().hex}",
-    "milvus-lite": lambda folder: f"milvus-lite:///{folder}/lite.db?collection=c{uuid.uuid4().hex}",
-    "opensearch": lambda server: f"opensearch://{server.url}?collection={uuid.uuid4().hex}",
-    "postgresql": lambda server: f"{server.dsn}?collection={uuid.uuid4().hex}",
-    "qdrant": lambda folder: f"qdrant:///{folder}/qdrant?collection={uuid.uuid4().hex}",
-    "qdrant+http": lambda server: f"qdrant+http://{server.url}?collection={uuid.uuid4().hex}",
-    "redis": lambda server: f"redis://{server.url}?collection={uuid.uuid4().hex}",
-    "sqlite": lambda folder: f"sqlite:///{folder}/store.db?collection={uuid.uuid4().hex}",
-    "typesense+http": lambda server: f"typesense+http://{server.url}?collection={uuid.uuid4().hex}",
-    "usearch": lambda folder: f"usearch:///{folder}/{uuid.uuid4().hex}.usearch?collection=docs",
-    "weaviate": lambda server: (
-        f"weaviate://{server.url}?collection=C{uuid.uuid4().hex}&grpc={server.grpc_port}"
-    ),
-}
 
 
 @pytest.fixture(scope="module")
@@ -59,35 +22,18 @@ def folder() -> Iterator[Path]:
         yield Path(path)
 
 
-# scheme -> attribute of its server that is the secret
-SECRETS: dict[str, str] = {
-    "postgresql": "password",
-    "typesense+http": "api_key",
-}
-
-
-@pytest.fixture
-def place(request, scheme, folder, monkeypatch):
-    if scheme not in SERVERS:
-        return folder
-    server = request.getfixturevalue(SERVERS[scheme])
-    if scheme in SECRETS:
-        variable = f"ISTHMUS_{scheme.upper().replace('+', '_')}_SECRET"
-        monkeypatch.setenv(variable, getattr(server, SECRETS[scheme]))
-    return server
-
-
 @pytest.mark.parametrize("check", store_suite.CHECKS, ids=store_suite.name)
-@pytest.mark.parametrize("scheme", STORES)
-def test_store_conforms(scheme, check, place):
-    check(lambda space: open_store(STORES[scheme](place), space=space))
+@pytest.mark.parametrize("scheme", PLACES)
+def test_store_conforms(scheme, check, new_url):
+    del scheme
+    check(lambda space: open_store(new_url(), space=space))
 
 
 def test_every_registered_store_has_a_row():
-    assert tuple(sorted(STORES)) == schemes()
+    assert tuple(PLACES) == schemes()
 
 
-@pytest.mark.parametrize("scheme", STORES)
+@pytest.mark.parametrize("scheme", PLACES)
 def test_the_class_knows_its_scheme(scheme):
     assert store_class(scheme).scheme == scheme
 
@@ -104,7 +50,7 @@ HNSW_CHECKS = [
 @pytest.mark.parametrize("check", HNSW_CHECKS, ids=store_suite.name)
 def test_sqlite_with_hnsw_conforms_as_an_approximate_store(check, folder):
     def make(space: Space) -> Store:
-        store = open_store(STORES["sqlite"](folder) + "&index=hnsw", space=space)
+        store = open_store(PLACES["sqlite"].url(folder) + "&index=hnsw", space=space)
         assert not store.capabilities.exact_search
         return store
 

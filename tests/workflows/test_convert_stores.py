@@ -11,7 +11,7 @@ import uuid
 
 import numpy as np
 import pytest
-from tests.conformance.test_stores import SECRETS, SERVERS, STORES
+from tests.places import PLACES
 
 from isthmus import Bridge, Pairs
 from isthmus.errors import MissingCollectionError, MissingFileError, StoreUnreachableError
@@ -23,7 +23,7 @@ from isthmus.workflows import convert, cut_over, plan_conversion, roll_back, ver
 OLD = Space(model="old", dim=6, normalized=True)
 NEW = Space(model="new", dim=8, normalized=True)
 ROWS = 120
-LASTING = [name for name in STORES if name != "memory"]
+LASTING = [name for name in PLACES if name != "memory"]
 
 
 def able(scheme):
@@ -44,18 +44,6 @@ def made():
     return old, Bridge.fit(Pairs.from_ids(old, new), method="procrustes")
 
 
-@pytest.fixture
-def fresh(request, scheme, tmp_path, monkeypatch):
-    """Make the URL of a new collection, all in one place."""
-    place = tmp_path
-    if scheme in SERVERS:
-        place = request.getfixturevalue(SERVERS[scheme])
-        if scheme in SECRETS:
-            variable = f"ISTHMUS_{scheme.upper().replace('+', '_')}_SECRET"
-            monkeypatch.setenv(variable, getattr(place, SECRETS[scheme]))
-    return lambda: STORES[scheme](place)
-
-
 def metadata(rows):
     return [{"row": row, "text": f"é {row}"} for row in range(rows)]
 
@@ -67,12 +55,12 @@ def filled(url, old):
 
 
 @pytest.mark.parametrize("scheme", LASTING)
-def test_there_and_back(scheme, fresh, made, tmp_path):
+def test_there_and_back(scheme, new_url, made, tmp_path):
     """Into the store with a stop in the middle, and a copy of it back out."""
     old, bridge = made
     source = MemoryStore(OLD)
     source.upsert(old, metadata=metadata(ROWS))
-    url, file = fresh(), None if able(scheme).notes else tmp_path / "cursor.json"
+    url, file = new_url(), None if able(scheme).notes else tmp_path / "cursor.json"
     gone = StoreUnreachableError(expected="an answer", got="none", do="start it")
     with open_store(url, space=bridge.space_of_applied(OLD)) as target:
         faulty = FaultyStore(
@@ -107,9 +95,9 @@ def test_there_and_back(scheme, fresh, made, tmp_path):
 
 @pytest.mark.usefixtures("scheme")
 @pytest.mark.parametrize("scheme", [name for name in LASTING if able(name).several_vectors])
-def test_a_second_vector_of_the_same_rows(fresh, made):
+def test_a_second_vector_of_the_same_rows(new_url, made):
     old, bridge = made
-    url = filled(fresh(), old)
+    url = filled(new_url(), old)
     with open_store(url) as store:
         before = store.fetch_metadata(["d0", "d7"])
     done = convert(url, url + "&vector=second", bridge=bridge, batch_rows=25)
@@ -130,9 +118,9 @@ def model(url):
 
 
 @pytest.mark.parametrize("scheme", [name for name in LASTING if able(name).switch])
-def test_a_name_moves_and_comes_back(scheme, fresh, made):
+def test_a_name_moves_and_comes_back(scheme, new_url, made):
     old, bridge = made
-    source, target = filled(fresh(), old), fresh()
+    source, target = filled(new_url(), old), new_url()
     convert(source, target, bridge=bridge)
     base = target.partition("collection=")[0] + "collection="
     live = f"live{uuid.uuid4().hex[:8]}"
@@ -156,11 +144,11 @@ def test_a_name_moves_and_comes_back(scheme, fresh, made):
 
 
 @pytest.mark.parametrize("scheme", LASTING)
-def test_a_plan_makes_nothing(scheme, fresh, made, tmp_path):
+def test_a_plan_makes_nothing(scheme, new_url, made, tmp_path):
     old, bridge = made
     source = MemoryStore(OLD)
     source.upsert(old)
-    url, file = fresh(), None if able(scheme).notes else tmp_path / "cursor.json"
+    url, file = new_url(), None if able(scheme).notes else tmp_path / "cursor.json"
     plan = plan_conversion(source, url, bridge=bridge, checkpoint=file)
     assert (plan.exists, plan.rows) == (False, ROWS)
     with pytest.raises((MissingCollectionError, MissingFileError)):
@@ -190,12 +178,12 @@ def wait_for_rows(url, least):
 @pytest.mark.usefixtures("scheme")
 @pytest.mark.parametrize("scheme", ["postgresql"])
 @pytest.mark.parametrize("ending", ["the command", "the server"])
-def test_kill_9_loses_nothing(fresh, made, tmp_path, postgres_server, ending):
+def test_kill_9_loses_nothing(new_url, made, tmp_path, postgres_server, ending):
     """Of the command, or of the server, in the middle: the same command ends the work."""
     bridge = made[1]
     rows = unit(np.random.default_rng(5).standard_normal((1_000, 6)))
     many = VectorSet([f"r{row}" for row in range(1_000)], rows, OLD)
-    source, target = f"sqlite:///{tmp_path}/old.db?collection=docs", fresh()
+    source, target = f"sqlite:///{tmp_path}/old.db?collection=docs", new_url()
     with open_store(source, space=OLD) as store:
         store.upsert(many, metadata=metadata(1_000))
     bridge.save(tmp_path / "bridge")
