@@ -15,6 +15,8 @@ from pathlib import Path
 import lab19_tables
 from table_format import Goal, Part, Record, load, markdown
 from tables_align import ALIGNING
+from tables_convert import CONVERTING
+from tables_doctor import DOCTORING
 from tables_federate import FEDERATING
 from tables_link import LINKING
 from tables_quality import QUALITY
@@ -120,6 +122,18 @@ SECTIONS = (
         "python benchmarks/apply_speed.py --rows 1000000",
     ),
     Section(
+        "convert",
+        "Converting a collection",
+        "20,000 real vectors with metadata, from one collection of a database into another, beside "
+        "a bulk copy that scans the same source and writes vectors that were mapped before, by "
+        "turns; medians, on two cores that others used too, at a higher priority. Peaks of whole "
+        "processes. And SciFact while it is converted from minilm-l6 to mpnet: queries of the new "
+        "model over both stores, each id once. [What it is](convert.md).",
+        f"python benchmarks/convert.py speed --stores sqlite duckdb lancedb postgresql {DATA} && "
+        f"python benchmarks/convert.py memory {DATA} && "
+        f"python benchmarks/convert.py halfway {DATA}",
+    ),
+    Section(
         "store_search",
         "The SQLite store beside faiss in memory",
         "A batch of queries over 10,000 real vectors, and what happens once.",
@@ -179,6 +193,14 @@ SECTIONS = (
         "the store's. A fake's rates say nothing.",
         f"python benchmarks/stores.py {DATA}",
     ),
+    Section(
+        "doctor",
+        "The doctor: mixed spaces, canaries, drift",
+        "Rows of one encoder shuffled into those of another of equal width, found without "
+        "metadata; no alarm on collections of one encoder. Draws 0 to 9; the limits were set on "
+        "draws from 100. [What it shows](doctor.md).",
+        f"python benchmarks/doctor.py all {DATA}",
+    ),
 )
 
 
@@ -224,6 +246,8 @@ def part_of(section: Section, records: Sequence[Record]) -> Part:
         **LINKING,
         **FEDERATING,
         **ALIGNING,
+        **DOCTORING,
+        **CONVERTING,
     }
     try:
         return makers[section.task](records)
