@@ -85,10 +85,11 @@ def crossing(first: np.ndarray, second: np.ndarray) -> list[float]:
     """Return the share of the ten nearest that are of the other part, in equal parts together."""
     from isthmus.neighbors import top_k
 
-    rows = np.concatenate([first[:NEIGHBOR_ROWS], second[:NEIGHBOR_ROWS]])
+    count = min(NEIGHBOR_ROWS, len(first), len(second))
+    rows = np.concatenate([first[:count], second[:count]])
     own = np.arange(len(rows))
     found = top_k(rows, rows, k=10, exclude=own).rows
-    sides = own >= NEIGHBOR_ROWS
+    sides = own >= count
     across = (sides[found] != sides[:, None]).mean(axis=1)
     return [float(across[~sides].mean()), float(across[sides].mean())]
 

@@ -168,7 +168,7 @@ def write(results: Path, docs: Path) -> dict[str, str]:
 
 def test_pages_name_what_was_not_measured(tmp_path: Path):
     pages = write(tmp_path / "nothing", tmp_path / "docs")
-    assert pages["numbers"].count("Not measured yet.") == 18
+    assert pages["numbers"].count("Not measured yet.") == 20
     assert "python benchmarks/honesty.py --data ../shared/data" in pages["numbers"]
     assert "Not measured yet: `python benchmarks/lab19.py" in pages["lab19"]
 

@@ -257,7 +257,8 @@ def _wilson(share: float, rows: int) -> tuple[float, float]:
     z = 1.96
     middle = share + z**2 / (2 * rows)
     half = z * float(np.sqrt(share * (1 - share) / rows + z**2 / (4 * rows**2)))
-    return (middle - half) / (1 + z**2 / rows), (middle + half) / (1 + z**2 / rows)
+    low, high = ((middle + side) / (1 + z**2 / rows) for side in (-half, half))
+    return max(0.0, low), min(1.0, high)
 
 
 def _with_power(found: Mixture, unit: FloatArray, *, seed: int, track: Track[Any]) -> Mixture:
