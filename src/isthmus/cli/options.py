@@ -302,7 +302,7 @@ VectorsOut = Annotated[
     typer.Option(
         "--out",
         metavar="F",
-        help="File to write: .npz, .npy, .parquet, .jsonl or .safetensors.",
+        help="File to write; the ending names the format (docs/files.md).",
         show_default=False,
     ),
 ]

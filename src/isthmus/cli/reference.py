@@ -22,8 +22,8 @@ CLI_HEAD = """\
 <!-- Made by `python -m isthmus.cli.reference docs`; change the commands, not this page. -->
 
 Every command has `--json`, `--quiet` and `--seed`. Tables go to stdout; notes, and progress for
-work over two seconds, to stderr. Files of vectors are `.npz`, `.npy`, `.parquet`, `.jsonl` or
-`.safetensors`.
+work over two seconds, to stderr. Vectors come from a file, whose ending names the format
+([files](files.md)), or from a collection, named by its URL ([stores](stores.md)).
 
 - `--json` writes one line to stdout and nothing else:
   `{"ok": true, "command": ..., "warnings": [...], "result": {...}}`, or
