@@ -58,11 +58,11 @@ def test_search_half_way_is_measured_and_told(scripts, planted):
         )
         assert found.ids[:, 0].tolist() == pair.source.ids[[3, 250]].tolist()
         assert all(len(set(ids)) == 10 for ids in found.ids.tolist())
-    rows = {"score": {"0.0": 0.5, "0.5": 0.45, "1.0": 0.52}}
+    rows = {"one_directional": {"0.0": 0.5, "0.5": 0.45, "1.0": 0.52}}
     record = {"parameters": {"what": "halfway"}, "result": rows}
     part = scripts("tables_convert").convert([record])
     assert part.goals[0].reached is False
-    assert "| score | 0.500 | 0.450 | 0.520 |" in part.lines
+    assert "| one_directional | 0.500 | 0.450 | 0.520 |" in part.lines
 
 
 def test_memory_is_told(scripts):

@@ -161,6 +161,27 @@ def test_verify_strict_fails(cli, base, files):
     assert cli("convert", "verify", *args, "--strict", "--json").error["exit_code"] == 60
 
 
+LITTLE_ROOM = """
+import resource, sys
+from isthmus.cli.run import run
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+sys.exit(run(["convert", *sys.argv[1:]]))
+"""
+
+
+def test_a_full_disk_in_the_middle_loses_nothing(cli, process, many, files, tmp_path):
+    new = f"sqlite:///{tmp_path}/new.db?collection=new"
+    args = (many + "docs", new, "--bridge", files.bridge, "--batch-size", 100, "--json")
+    ran = process(*args, program=LITTLE_ROOM)
+    assert ran.error["kind"] == "StoreFullError"
+    with open_store(new) as store:
+        written = store.count()
+    assert 0 < written < MANY
+    assert written % 100 == 0
+    told = cli("convert", *args).result
+    assert (told["copied"], told["rows"], told["settled"]) == (MANY - written, MANY, True)
+
+
 # --- killed ---------------------------------------------------------------------------------------
 
 

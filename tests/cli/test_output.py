@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isthmus._progress import silent
+from isthmus._progress import silent, uncounted
 from isthmus.cli.output import Output, facts, grid, plain
 from isthmus.cli.text import one_line, printable
 
@@ -53,6 +53,7 @@ def test_json_says_one_line_and_holds_the_warnings(capsys):
         "result": {"x": None},
     }
     assert output.track is silent
+    assert output.counting is uncounted
 
 
 def test_quiet_leaves_the_tables_and_nothing_else(capsys):
@@ -120,6 +121,16 @@ for _ in Output("x", as_json=False, quiet=False).track(range(3), "counting", 3):
 """
 
 
+COUNTS = """
+import time
+from isthmus.cli.output import Output
+with Output("x", as_json=False, quiet=False).counting("copying", 500, 1000) as advance:
+    for _ in range(6):
+        time.sleep(0.5)
+        advance(50)
+"""
+
+
 def on_terminal(program: str, *arguments: object) -> tuple[str, str]:
     """Run a program; return what it wrote to stdout, a pipe, and to stderr, a terminal."""
     ours, theirs = pty.openpty()
@@ -173,3 +184,14 @@ def test_no_bar_in_a_log_file(files):
     )
     assert "240 x 8" in done.stdout
     assert done.stderr == ""
+
+
+def test_rows_are_counted_from_the_checkpoint_with_rate_and_time_left():
+    _, shown = on_terminal(COUNTS)
+    lines = [line for line in re.split("[\r\n]+", shown) if "copying" in line]
+    assert lines, "no bar"
+    assert "800/1000" in lines[-1]  # 500 before, and six times 50
+    rate = re.search(r"(\d+) rows/s", lines[-1])
+    assert rate is not None
+    assert 0 < int(rate.group(1)) <= 100  # of the rows that were counted here
+    assert re.search(r"\d:\d\d:\d\d", lines[-1])

@@ -29,3 +29,4 @@ def test_the_federation_of_the_page_is_one():
     assert text is not None
     config = FederationConfig.model_validate(tomllib.loads(text.group(1)))
     assert config.stores[1].supersedes == config.stores[0].name
+    assert config.fusion == "one_directional"
