@@ -48,7 +48,7 @@ STORES = MappingProxyType(
 )
 
 
-_MANNERS = ("index", "secret", "timeout")
+_MANNERS = ("index", "lossy", "secret", "timeout")
 """Options that say how a collection is opened, not which one it is."""
 
 
