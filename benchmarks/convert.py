@@ -42,6 +42,7 @@ Spent = tuple[float, float]
 PAIRS = 2_000
 MEMORY_ROWS = (20_000, 200_000)
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+FUSIONS = ("score", "one_directional")
 CHILD = """
 import resource, sys
 from isthmus.cli.run import run
@@ -212,12 +213,10 @@ def halfway(args: Namespace) -> None:
         auxiliary, rest = split_auxiliary(qrels, old.ids, share=0.2, seed=seed)
         pairs = Pairs.from_ids(old.select(auxiliary), new.select(auxiliary))
         there, back = (Bridge.fit(one, method=args.method) for one in (pairs, pairs.reverse()))
-        held = old.select(rest)
-        result: dict[str, dict[str, float]] = {}
-        for fusion in ("score", "one_directional"):
-            result[fusion] = {}
-            for share in SHARES:
-                ranking = search(held, there, back, asked, fusion=fusion, share=share)
+        result: dict[str, dict[str, float]] = {fusion: {} for fusion in FUSIONS}
+        for share in SHARES:
+            found = search(old.select(rest), there, back, asked, share=share)
+            for fusion, ranking in found.items():
                 if any(len(set(ids)) < len(ids) for ids in ranking.ids.tolist()):
                     raise SystemExit("an id came twice")
                 result[fusion][str(share)] = float(ndcg_of(ranking, asked.ids, qrels).mean())
@@ -227,25 +226,27 @@ def halfway(args: Namespace) -> None:
 
 
 def search(
-    held: VectorSet, there: Bridge, back: Bridge, asked: VectorSet, *, fusion: str, share: float
-) -> Ranking:
-    """Return the ten best of a federation in which a share of the rows is converted."""
+    held: VectorSet, there: Bridge, back: Bridge, asked: VectorSet, *, share: float
+) -> dict[str, Ranking]:
+    """Return the ten best of federations in which a share of the rows is converted."""
     part = round(share * len(held))
-    with tempfile.TemporaryDirectory() as folder:
-        before = open_store(f"sqlite:///{folder}/old.db?collection=docs", space=held.space)
+    space = there.space_of_applied(held.space)
+    found = {}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_store(f"sqlite:///{folder}/old.db?collection=docs", space=held.space) as before,
+        open_store(f"sqlite:///{folder}/new.db?collection=docs", space=space) as after,
+    ):
         before.upsert(held)
-        after = open_store(
-            f"sqlite:///{folder}/new.db?collection=docs",
-            space=there.space_of_applied(held.space),
-        )
         if part:
             after.upsert(there.apply(held.select(np.arange(part))))
         sources = [
             Source("old", before, back, there),
             Source("new", after, supersedes="old"),
         ]
-        with Federation(asked.space, sources, fusion=fusion) as federation:
-            return federation.search(asked, k=10)
+        for fusion in FUSIONS:
+            found[fusion] = Federation(asked.space, sources, fusion=fusion).search(asked, k=10)
+    return found
 
 
 if __name__ == "__main__":

@@ -53,9 +53,7 @@ def test_search_half_way_is_measured_and_told(scripts, planted):
     benchmark = scripts("convert")
     asked = VectorSet(["q0", "q1"], pair.target.matrix()[[3, 250]], pair.target.space)
     for share in (0.0, 0.5, 1.0):
-        found = benchmark.search(
-            pair.source, there, back, asked, fusion="one_directional", share=share
-        )
+        found = benchmark.search(pair.source, there, back, asked, share=share)["one_directional"]
         assert found.ids[:, 0].tolist() == pair.source.ids[[3, 250]].tolist()
         assert all(len(set(ids)) == 10 for ids in found.ids.tolist())
     rows = {"one_directional": {"0.0": 0.5, "0.5": 0.45, "1.0": 0.52}}

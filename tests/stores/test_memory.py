@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from isthmus.errors import InputError, ParameterError
+from isthmus.errors import InputError, ParameterError, UnsupportedOperationError
 from isthmus.spaces import Space, VectorSet
-from isthmus.stores import MemoryStore
+from isthmus.stores import MemoryStore, Store
 from isthmus.stores._checks import to_json
 from isthmus.stores.memory import similarity
 
@@ -69,3 +69,17 @@ def test_a_cursor_from_elsewhere(cursor):
     store = MemoryStore(Space(model="m", dim=2))
     with pytest.raises(ParameterError, match="the cursor of a batch of this store"):
         next(store.scan(cursor=cursor))
+
+
+def test_what_the_contract_does_without_help_is_what_the_reference_does():
+    store = MemoryStore(Space(model="m", dim=2))
+    ids = [f"r{row}" for row in range(9)]
+    rows = np.random.default_rng(0).standard_normal((9, 2))
+    store.upsert(VectorSet(ids, rows, store.space), metadata=[{"row": row} for row in range(9)])
+    for asked in (["r3", "no", "r7", "nor", "r0"], ["no"], [], ids, ["no", "nor"]):
+        plain, own = Store.held(store, asked), store.held(asked)
+        assert (plain.ids, plain.metadata) == (own.ids, own.metadata)
+        assert np.array_equal(plain.vectors, own.vectors)
+        assert plain.vectors.shape == (len(plain.ids), 2)
+    with pytest.raises(UnsupportedOperationError, match="notes without rows"):
+        Store.write_notes(store, {"a": "1"})

@@ -316,6 +316,30 @@ def test_a_file_takes_the_place_of_notes(source, target, bridge, tmp_path):
         convert(source, target, bridge=bridge, checkpoint=file)
 
 
+class FromTheStart(MemoryStore):
+    """A source whose scan cannot be resumed."""
+
+    capabilities = MemoryStore.capabilities.__class__(
+        **{**vars(MemoryStore.capabilities), "scan": False}
+    )
+
+    def scan(self, *, batch_size=10_000, cursor=""):
+        assert cursor == ""
+        return super().scan(batch_size=batch_size)
+
+
+def test_a_source_without_cursors_is_read_from_the_start(target, bridge, made):
+    source = FromTheStart(ONE)
+    source.upsert(made[0])
+    gone = StoreUnreachableError(expected="an answer", got="none", do="start it")
+    faulty = FaultyStore(source, [Fault(kind="error", operation="scan", calls=[4], error=gone)])
+    with pytest.raises(StoreUnreachableError):
+        convert(faulty, target, bridge=bridge, batch_rows=10)
+    done = convert(source, target, bridge=bridge, batch_rows=10)
+    assert (done.resumed, done.copied, done.settled) == (True, ROWS, True)
+    check(source, target, bridge)
+
+
 class Coarse(MemoryStore):
     """Normalises, and keeps half precision."""
 

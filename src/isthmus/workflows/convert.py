@@ -168,6 +168,9 @@ def _begin(job: Job, kept: Checkpoint) -> tuple[State, bool]:
     """Read how far an earlier run has come; refuse a target that holds anything else."""
     found, fresh = check_target(job, kept), job.start()
     state = fresh if found is None else found.taken_over()
+    if not job.source.capabilities.scan:
+        # No cursor leads into the middle of it; what is written twice is there once.
+        state = replace(state, cursor="", rows=0)
     if state.stage == "done":
         state = replace(state, stage="compare", cursor="", rows=0, added=0, changed=0, removed=0)
     kept.keep(state)
