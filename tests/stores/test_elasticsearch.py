@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import uuid
 
 import numpy as np
 import pytest
@@ -28,6 +29,8 @@ from isthmus.errors import (
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores import open_store
 from isthmus.stores._elastic_fields import Fields
+from isthmus.testing import store_suite
+from isthmus.testing.store_suite import searching, writing
 
 SPACE = Space(model="m", dim=4, metric="l2")
 VECTORS = np.array([[1, 2, 3, row] for row in range(6)], np.float32)
@@ -216,6 +219,21 @@ def test_their_graph_is_searched_when_asked_for(at, theirs, scheme, server):
         found = store.search(VECTORS[:1], k=2)
         assert found.native_scores.tolist() == [[1.0, 0.5]]
         assert found.scores.tolist() == [[0.0, -1.0]]
+
+
+@pytest.mark.parametrize(
+    "check", [*searching.CHECKS, writing.reads_back_as_declared], ids=store_suite.name
+)
+def test_the_graph_conforms_as_an_approximate_store(check, at):
+    check(lambda space: open_store(at(uuid.uuid4().hex, "&index=hnsw"), space=space))
+
+
+def test_a_process_that_was_faster_made_the_index(at, rows, monkeypatch):
+    with open_store(at("docs"), space=rows(1).space) as store:
+        store.upsert(rows(2))
+        monkeypatch.setattr(type(store), "_exists", lambda _: False)
+        with open_store(at("docs"), space=rows(1).space) as other:
+            assert other.count() == 2
 
 
 def test_an_alias_of_several_indices_is_refused(at, server):

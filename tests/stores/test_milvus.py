@@ -19,6 +19,7 @@ from isthmus.errors import (
     MissingExtraError,
     ParameterError,
     SpaceMismatchError,
+    StoreError,
     StoreFullError,
     StoreUnreachableError,
     UnknownIdError,
@@ -27,6 +28,8 @@ from isthmus.errors import (
 )
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores import open_store
+from isthmus.testing import store_suite
+from isthmus.testing.store_suite import searching
 
 SPACE = Space(model="m", dim=4, metric="dot")
 VECTORS = np.array([[1, 2, 3, row] for row in range(-3, 5)], np.float32)
@@ -262,6 +265,24 @@ def test_names_that_milvus_refuses_are_refused(wrong):
         open_store(f"milvus://127.0.0.1:1?collection={wrong}")
 
 
+@pytest.mark.parametrize("check", searching.CHECKS, ids=store_suite.name)
+def test_hnsw_conforms_as_an_approximate_store(check, tmp_path):
+    check(
+        lambda space: open_store(
+            f"milvus-lite:///{tmp_path}/own.db?collection={name()}&index=hnsw", space=space
+        )
+    )
+
+
+def test_a_process_that_was_faster_made_the_collection(place, rows, monkeypatch):
+    url = place.url(name())
+    with open_store(url, space=rows(1).space) as store:
+        store.upsert(rows(2))
+        monkeypatch.setattr(type(store), "_exists", lambda _: False)
+        with open_store(url, space=rows(1).space) as other:
+            assert other.count() == 2
+
+
 def test_hnsw_is_declared_as_approximate(place, rows):
     with open_store(place.url(name(), "&index=hnsw"), space=rows(1).space) as store:
         assert not store.capabilities.exact_search
@@ -345,13 +366,15 @@ class Refusal(Exception):  # noqa: N818 - stands for an error of the client
         (Refusal(65535, "permission deny: hush"), AccessDeniedError),
         (Refusal(9, "quota exceeded: hush"), StoreFullError),
         (Refusal(65535, "write: no space left on device: hush"), StoreFullError),
-        (Refusal(65535, "something else: hush"), StoreUnreachableError),
+        (Refusal(65535, "something else: hush"), StoreError),
+        (Refusal(1100, "invalid parameter: hush"), InputError),
     ],
 )
 def test_errors_of_the_server_are_said_in_our_words(monkeypatch, lite, rows, refusal, kind):
     def fail(*_, **__):
         raise refusal
 
+    monkeypatch.setenv("ISTHMUS_MILVUS_LITE_SECRET", "hush")
     with open_store(lite, space=rows(1).space) as store:
         monkeypatch.setattr(store._client, "upsert", fail)
         with pytest.raises(kind) as caught:

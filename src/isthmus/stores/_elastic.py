@@ -95,7 +95,7 @@ class ElasticStore(ConnectedStore):
         max_id_bytes=512,
         names=NameRule(
             r"(?!\.\.?$)[^-_+A-Z\\/*?\"<>| ,#:][^A-Z\\/*?\"<>| ,#:]{0,254}",
-            'up to 255 characters: no capitals, spaces or \\/*?"<>|,#: and no -, _ or + first',
+            "1 to 255 characters: no capitals, spaces or signs of paths and patterns, no -_+ first",
         ),
         several_vectors=True,
         switch="alias",

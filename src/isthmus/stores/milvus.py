@@ -26,6 +26,7 @@ from isthmus.errors import (
     UnsupportedOperationError,
 )
 from isthmus.spaces import Space
+from isthmus.stores._client_errors import refused, shown
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows, stacked
 from isthmus.stores._milvus_fields import MAX_TOKENS, Fields
 from isthmus.stores._tokens import token
@@ -53,6 +54,15 @@ NOT_LOADED = (101, 102, 103, 106, 500, 501, 502, 503)
 """Codes of a collection, or of parts of it, that are not in memory yet."""
 NOT_READY = (1, 2, 4, 8)
 """Codes of a server that starts, ends, or has too much to do."""
+STARTING = (
+    "rpc error",
+    "attempt #",
+    "unrecoverable error",
+    "node not",
+    "not ready",
+    "no available",
+)
+"""Words of a server whose parts have not found each other yet; it gives them no code."""
 
 T = TypeVar("T")
 
@@ -155,10 +165,15 @@ class MilvusStore(ConnectedStore):
         index = self._client.prepare_index_params()
         index.add_index("vector", index_type=kind, metric_type=METRICS[space.metric], params=params)
         name = self._url.collection
-        self._client.create_collection(
-            name, schema=schema, consistency_level="Strong", timeout=self.timeout
-        )
-        self._client.create_index(name, index, sync=False, timeout=self.timeout)
+        try:
+            self._client.create_collection(
+                name, schema=schema, consistency_level="Strong", timeout=self.timeout
+            )
+        except Exception:  # another process may have been faster
+            if not self._client.has_collection(name, timeout=self.timeout):
+                raise
+        if not self._client.list_indexes(name, timeout=self.timeout):
+            self._client.create_index(name, index, sync=False, timeout=self.timeout)
 
     def _read_record(self) -> dict[str, str]:
         described = self._client.describe_collection(self._url.collection, timeout=self.timeout)
@@ -383,13 +398,20 @@ class MilvusStore(ConnectedStore):
     # --- errors -------------------------------------------------------------------------------
 
     def _is_transient(self, error: Exception) -> bool:
-        code, text = _code(error), str(error)
+        # The client has tried for as long as it may where it says so.
+        return self._is_away(error) and "Retry" not in str(error)
+
+    def _is_away(self, error: Exception) -> bool:
+        code = _code(error)
         if code in ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED"):
-            return "Retry timeout" not in text  # the client has tried for as long as it may
-        return not self.lite and code in (*NOT_READY, *NOT_LOADED) and "Retry" not in text
+            return True
+        if any(words in str(error) for words in STARTING):
+            return True
+        return not self.lite and code in (*NOT_READY, *NOT_LOADED)
 
     def _in_our_words(self, error: Exception) -> IsthmusError:
         code, text = _code(error), str(error).lower()
+        secret, place = self._url.secret(), self._url.place or self._url.path
         if code in ("UNAUTHENTICATED", "PERMISSION_DENIED", 1400, 1401) or any(
             word in text for word in ("auth check", "permission deny", "unauthenticated")
         ):
@@ -405,10 +427,12 @@ class MilvusStore(ConnectedStore):
         if code in (1100, 1101) or type(error).__name__ in ("DataNotMatchException", "ParamError"):
             return InputError(
                 expected=f"what the fields of {self._url.collection!r} can hold",
-                got=str(getattr(error, "message", ""))[:200],
+                got=shown(error, secret),
                 do="change the rows, or write into a collection of your own",
             )
-        return super()._in_our_words(error)
+        if self._is_away(error):
+            return super()._in_our_words(error)
+        return refused(error, where=f"{self.scheme} at {place!r}", secret=secret)
 
 
 class MilvusLiteStore(MilvusStore):
