@@ -201,17 +201,15 @@ def _different(unit: FloatArray, rows: IntArray) -> IntArray:
 
 def _judged(split: Split, *, posterior: FloatArray, energy: FloatArray, rows: int) -> Mixture:
     """Say what a split means, before anything is planted."""
-    of_foreign = split.posterior
-    count = float(of_foreign.sum())
+    smaller = _smaller_part(split)
     low, high = _interval(split)
     verdict: MixtureVerdict = "undecided"
     reason = "a part of the rows is between another topic and another encoder"
-    if split.contrast <= ONE or count < FEWEST_FOREIGN:
+    if split.contrast <= ONE or smaller.sum() < FEWEST_FOREIGN:
         verdict, reason = "one space", "no part of the rows disregards the others' empty directions"
     elif split.contrast >= MIXED and low > ONE and split.own_energy <= EMPTY:
         verdict = "mixed"
         reason = "a part of the rows fills the directions that the others leave empty"
-    smaller = _smaller_part(split)
     outliers = int((smaller > 0.5).sum()) if verdict == "one space" else 0
     order = np.argsort(split.scores, kind="stable")
     share = float(smaller.mean()) if verdict != "one space" else 0.0
