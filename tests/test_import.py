@@ -17,7 +17,7 @@ HEAVY = (
 )
 CLIENTS = (
     *("qdrant_client", "qdrant_edge", "chromadb", "pymilvus", "milvus_lite", "lancedb", "duckdb"),
-    *("psycopg", "psycopg_pool", "pgvector", "redis", "typesense", "weaviate", "elasticsearch"),
+    *("psycopg", "redis", "typesense", "weaviate", "elasticsearch"),
     *("opensearchpy", "usearch"),
 )
 WATCH = """

@@ -61,9 +61,13 @@ class ConvertGroup(TyperGroup):
     default: ClassVar[str] = "run"
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the name of the first command before what is not the name of another one."""
-        named = bool(args) and args[0] in self.commands
-        return super().parse_args(ctx, args if named else [self.default, *args])
+        """Put the name of the first command where the first word is a store or one of its options.
+
+        Any other word is a command or a slip of one, and alone ``--help`` is asked of the group.
+        """
+        known = {option for one in self.commands[self.default].params for option in one.opts}
+        meant = bool(args) and ("://" in args[0] or args[0].partition("=")[0] in known)
+        return super().parse_args(ctx, [self.default, *args] if meant else args)
 
 
 def convert_run(

@@ -52,6 +52,10 @@ def split_asked(path: Path | str) -> tuple[Path, Asked]:
     >>> split_asked("theirs.parquet?vector=emb")[1].vector
     'emb'
     """
+    if isinstance(path, str) and "://" in path:
+        raise ParameterError(
+            expected="the path of a file", got=f"{path!r}, a store URL", do="name a file here"
+        )
     whole = Path(path)
     before, mark, query = str(path).partition("?")
     if not mark or whole.exists():
