@@ -131,6 +131,13 @@ def test_a_ball_leaves_no_direction_empty_and_the_verdict_says_so():
     assert (found.share_low, found.share_high) == (0.0, 1.0)
 
 
+@pytest.mark.parametrize(("rows", "dim"), [(300, 64), (300, 16), (100, 30), (1000, 200)])
+def test_chance_is_no_second_space(rows, dim):
+    for seed in range(3):
+        found = find_mixture(np.random.default_rng(seed).integers(-128, 127, (rows, dim)))
+        assert found.verdict in ("undecided", "not enough data")
+
+
 @pytest.mark.parametrize(
     ("rows", "error"),
     [

@@ -192,6 +192,13 @@ def test_what_is_not_there_or_empty_or_broken_is_refused(tmp_path: Path):
         diagnose(vectors(encoded(10)), sample=0)
 
 
+def test_numbers_that_float32_cannot_hold_are_bad_rows(tmp_path: Path):
+    rows = np.random.default_rng(0).standard_normal((50, 4))
+    rows[:3] *= 1e200
+    np.savez(tmp_path / "big.npz", ids=np.arange(50), vectors=rows)
+    assert diagnose(tmp_path / "big.npz").invalid_rows == 3
+
+
 def test_drift_between_two_snapshots():
     before, after = vectors(encoded(600)), vectors(encoded(600, seed=1))
     found = drift_between(before, after)

@@ -35,6 +35,10 @@ class EmptyDirections:
     mean: FloatArray
     directions: FloatArray
 
+    def half(self, number: int) -> EmptyDirections:
+        """Return every other direction, from the first or from the second."""
+        return EmptyDirections(self.mean, np.ascontiguousarray(self.directions[:, number::2]))
+
     def energies(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return each row's energy in the scored and in the tested directions.
 

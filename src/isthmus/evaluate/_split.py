@@ -44,12 +44,16 @@ class Split:
         Energy in the emptiest of them.
     main : EmptyDirections
         From all rows.
+    crossed : float
+        Contrast in one half of the directions between parts that the other half gave: rows that
+        only differ by chance in the one do not differ in the other.
     """
 
     posterior: FloatArray
     scores: FloatArray
     tested: FloatArray
     main: EmptyDirections
+    crossed: float
 
     @property
     def foreign_energy(self) -> float:
@@ -144,13 +148,28 @@ def _foreign(scored: FloatArray) -> FloatArray:
 def _judge(rows: FloatArray, posterior: FloatArray, *, seed: int) -> Split:
     """Score every row by directions that other rows gave."""
     scored, tested = np.empty(len(rows)), np.empty(len(rows))
+    halves = np.empty((2, len(rows)))
     fold: IntArray = np.random.default_rng(seed).permutation(len(rows)) % FOLDS
     for number in range(FOLDS):
         out = fold == number
         main = emptiest(rows[~out], 1 - posterior[~out])
         scored[out], tested[out] = main.energies(rows[out])
-    final = _foreign(scored)
-    return Split(final, logarithm(scored), tested, emptiest(rows, 1 - final))
+        for half in (0, 1) if main.directions.shape[1] > 1 else ():
+            halves[half, out] = main.half(half).energies(rows[out])[0]
+    final = _foreign(scored) if posterior.any() else posterior
+    whole = emptiest(rows, 1 - final)
+    crossed = _crossed(halves) if final.any() and whole.directions.shape[1] > 1 else 0.0
+    return Split(final, logarithm(scored), tested, whole, crossed)
+
+
+def _crossed(halves: FloatArray) -> float:
+    """Return the contrast of each half between the parts by the other, the smaller of both."""
+    found = []
+    for own, other in ((0, 1), (1, 0)):
+        part = _foreign(halves[own])
+        low, high = _mean(halves[other], 1 - part), _mean(halves[other], part)
+        found.append((high - low) / (1 - low) if high > low and low < 1 else 0.0)
+    return float(min(found))
 
 
 def _mean(values: FloatArray, weights: FloatArray) -> float:

@@ -29,6 +29,8 @@ MIXED, ONE = 0.40, 0.30
 Between two models, even two that share an ancestor, it was at least .49; three odd rows of one
 model had .31, and topics of one model make no high level at all (development draws of
 benchmarks/doctor.py)."""
+LIKELY = 1.5
+"""Contrast up to which it is one: more energy than a ball has is that of single odd numbers."""
 EMPTY = 0.25
 """Energy up to which the main part leaves the directions empty, for rows it had no part in."""
 FEWEST = 40
@@ -207,7 +209,7 @@ def _judged(split: Split, *, posterior: FloatArray, energy: FloatArray, rows: in
     reason = "a part of the rows is between another topic and another encoder"
     if split.contrast <= ONE or smaller.sum() < FEWEST_FOREIGN:
         verdict, reason = "one space", "no part of the rows disregards the others' empty directions"
-    elif split.contrast >= MIXED and low > ONE and split.own_energy <= EMPTY:
+    elif _is_plain(split):
         verdict = "mixed"
         reason = "a part of the rows fills the directions that the others leave empty"
     outliers = int((smaller > 0.5).sum()) if verdict == "one space" else 0
@@ -232,6 +234,12 @@ def _judged(split: Split, *, posterior: FloatArray, energy: FloatArray, rows: in
         _main=split.main,
         _curve=(split.scores[order], smaller[order]),
     )
+
+
+def _is_plain(split: Split) -> bool:
+    """Say whether the second part is of another encoder, and not the tail of the first."""
+    real = split.own_energy <= EMPTY and split.crossed > ONE and split.contrast <= LIKELY
+    return real and split.contrast >= MIXED and _interval(split)[0] > ONE
 
 
 def _smaller_part(split: Split) -> FloatArray:
@@ -273,8 +281,7 @@ def _with_power(found: Mixture, unit: FloatArray, *, seed: int, track: Track[Any
         seen = again.posterior[planted].mean()
         if again.posterior.mean() > 0.5:
             seen = 1 - seen
-        plain = again.contrast >= MIXED and again.own_energy <= EMPTY
-        if plain and _interval(again)[0] > ONE and seen > 0.5:
+        if _is_plain(again) and seen > 0.5:
             found = replace(found, smallest_share=len(planted) / len(unit))
             break
     known = len(unit) >= PER_DIMENSION * dim

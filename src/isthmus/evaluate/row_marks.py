@@ -26,6 +26,8 @@ UNIT = 2e-3
 LEVELS = 256
 INT8_DIMS = 32
 """Dimensions without which 256 levels and any numbers cannot be told apart."""
+FEWEST_LEVELS = 12
+"""Different values without which a row that is mostly zero would lie on levels by chance."""
 ON_LEVEL = 0.12
 """Of a step: how far from a level a number may be that float16 has rounded since."""
 FEWEST, LEAST_SHARE = 3, 2e-3
@@ -130,7 +132,8 @@ def _on_levels(rows: FloatArray) -> npt.NDArray[np.bool_]:
         near = np.round(places / step[:, None])
         step = (near * places).sum(axis=1) / (near**2).sum(axis=1)
         off = np.abs(places / step[:, None] - near).max(axis=1)
-    few: npt.NDArray[np.bool_] = (off < ON_LEVEL) & (reach > 0) & (reach / step < LEVELS)
+    several = (steps > 1e-3 * reach[:, None] / LEVELS).sum(axis=1) >= FEWEST_LEVELS
+    few: npt.NDArray[np.bool_] = several & (off < ON_LEVEL) & (reach > 0) & (reach / step < LEVELS)
     return few
 
 

@@ -54,7 +54,8 @@ class Collection:
         else:
             ids, matrix = self.source
             for start in range(0, len(matrix), BATCH_ROWS):
-                rows = np.asarray(matrix[start : start + BATCH_ROWS], dtype=np.float32)
+                with np.errstate(over="ignore"):  # what float32 cannot hold is counted as bad
+                    rows = np.asarray(matrix[start : start + BATCH_ROWS], dtype=np.float32)
                 yield ids[start : start + BATCH_ROWS], rows
                 release(matrix)
 
