@@ -60,7 +60,7 @@ def test_there_and_back_and_there_again_is_there(name, dim, seed):
 def test_centre_with_weights():
     X, weight = rows(), np.arange(1.0, 41)
 
-    centred = Centre().fit(X, weight).transform(X)
+    centred = Centre().fit(X, sample_weight=weight).transform(X)
 
     np.testing.assert_allclose(np.average(centred, axis=0, weights=weight), 0, atol=1e-6)
 
@@ -68,7 +68,7 @@ def test_centre_with_weights():
 def test_normalise_gives_back_the_mean_length():
     X = np.array([[3.0, 4.0], [0.0, 1.0]])
 
-    plain, weighted = Normalise().fit(X), Normalise().fit(X, [3, 1])
+    plain, weighted = Normalise().fit(X), Normalise().fit(X, sample_weight=[3, 1])
 
     np.testing.assert_allclose(plain.transform(X), [[0.6, 0.8], [0, 1]], rtol=1e-6)
     np.testing.assert_allclose(plain.inverse_transform([[1.0, 0.0]]), [[3, 0]], rtol=1e-6)
@@ -112,7 +112,7 @@ def test_a_weight_of_k_is_the_same_as_the_row_k_times(step):
     X = rows(12)
     counts = np.arange(12) % 3 + 1
 
-    weighted = clone(step).fit(X, counts)
+    weighted = clone(step).fit(X, sample_weight=counts)
     repeated = clone(step).fit(np.repeat(X, counts, axis=0))
 
     np.testing.assert_allclose(weighted.transform(X), repeated.transform(X), atol=1e-4)

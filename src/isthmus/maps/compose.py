@@ -248,7 +248,7 @@ def _fit_steps(
 ) -> tuple[list[Step], FloatArray]:
     fitted = []
     for step in steps:
-        made = clone(step).fit(rows, weight)
+        made = clone(step).fit(rows, sample_weight=weight)
         rows = made.transform(rows)
         fitted.append(made)
     return fitted, rows

@@ -31,14 +31,19 @@ __all__ = ["PCA", "STEPS", "Centre", "Normalise", "Step", "Whiten"]
 class Step(Stateful):
     """A change of one side before a map is fitted, with its right inverse."""
 
-    def fit(self, X: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: npt.ArrayLike, y: object = None, *, sample_weight: npt.ArrayLike | None = None
+    ) -> Self:
         """Learn from rows X (n, dim), weighted by ``sample_weight`` (n,); forget any earlier fit.
+
+        ``y`` is not looked at: scikit-learn's pipelines pass the targets of their last step.
 
         Raises
         ------
         InputError
             As ``as_matrix`` and ``check_weight`` say.
         """
+        del y
         rows = as_matrix(X, name="X")
         weight = check_weight(sample_weight, rows=len(rows))
         self._learn(rows, weight)
