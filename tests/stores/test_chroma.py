@@ -215,7 +215,7 @@ class TestTheirCollections:
 
     def test_an_empty_one_has_no_dimension(self, url, client):
         client.create_collection("docs", embedding_function=None)
-        with pytest.raises(EmptyInputError, match="nobody knows the dimension"):
+        with pytest.raises(EmptyInputError, match="nobody knows how long"):
             open_store(url)
         with open_store(url, space=Space(model="m", dim=7, metric="l2")) as store:
             assert store.count() == 0

@@ -171,7 +171,7 @@ def test_a_table_replaced_by_another_loses_its_record(url, sql, rows):
 @pytest.mark.parametrize(
     ("space", "message"),
     [
-        (Space(model="m", dim=3), "dimension 2 and metric of any kind"),
+        (Space(model="m", dim=3), "dimension 2 and any metric"),
         (Space(model="m", dim=3, metric="l2"), "dimension 3 and metric l2"),
     ],
 )
@@ -244,8 +244,10 @@ def test_a_view_is_only_read(places, sql):
 
 def test_a_column_of_lists_has_the_length_of_its_rows(url, sql):
     sql("CREATE TABLE docs (id INTEGER, embedding FLOAT[])")
-    with pytest.raises(EmptyInputError, match="whose type says no dimension"):
+    with pytest.raises(EmptyInputError, match="nobody knows how long"):
         open_store(url)
+    with open_store(url, space=SMALL) as store:
+        assert (store.count(), store.recorded) == (0, True)
     sql("INSERT INTO docs VALUES (1, [1, 2]), (2, [3, 4])")
     with open_store(url, space=SMALL) as store:
         store.upsert(VectorSet(["2"], [[5, 6]], SMALL))

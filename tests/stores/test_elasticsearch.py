@@ -12,6 +12,7 @@ from tests.fakes.elasticsearch import FakeElasticsearch, FakeOpensearch, Index
 
 from isthmus.errors import (
     AccessDeniedError,
+    EmptyInputError,
     InputError,
     InvalidIdError,
     MissingCollectionError,
@@ -93,6 +94,18 @@ def theirs(scheme, server):
     index.seen = dict(index.written)
     server.indices["theirs"] = index
     return "theirs"
+
+
+@pytest.mark.parametrize("scheme", ["elasticsearch"])  # OpenSearch always declares it
+def test_an_index_of_others_without_a_declared_dimension(at, theirs, server):
+    field = {"type": "dense_vector", "similarity": "cosine"}
+    server.indices[theirs].properties["embedding"] = field
+    server.indices[theirs].seen = server.indices[theirs].written = {}
+    with pytest.raises(EmptyInputError, match="nobody knows how long"):
+        open_store(at(theirs))
+    wide = Space(model="m", dim=384)
+    with open_store(at(theirs), space=wide) as store:
+        assert (store.space, store.count(), list(store.scan())) == (wide, 0, [])
 
 
 def answers(store, **where):

@@ -12,6 +12,7 @@ from tests.fakes.weaviate import Class, FakeWeaviate, GrpcFault, Thing
 
 from isthmus.errors import (
     AccessDeniedError,
+    EmptyInputError,
     InputError,
     InvalidIdError,
     MissingCollectionError,
@@ -222,8 +223,13 @@ def test_a_distance_that_no_metric_is_is_refused(at, theirs, server):
 
 def test_a_collection_of_others_may_be_empty(at, theirs, server):
     server.classes[theirs].things.clear()
-    with open_store(at(theirs)) as store:
-        assert (store.count(), list(store.scan())) == (0, [])
+    with pytest.raises(EmptyInputError, match="nobody knows how long"):
+        open_store(at(theirs))
+    with pytest.raises(SpaceMismatchError, match="any dimension and metric l2, as the database"):
+        open_store(at(theirs), space=Space(model="m", dim=384))
+    wide = Space(model="m", dim=384, metric="l2")
+    with open_store(at(theirs), space=wide) as store:
+        assert (store.space, store.count(), list(store.scan())) == (wide, 0, [])
 
 
 def test_own_objects_can_be_read_by_anyone(at, server, rows):

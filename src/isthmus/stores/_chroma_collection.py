@@ -19,7 +19,6 @@ import numpy as np
 from isthmus._optional import require
 from isthmus._types import FloatArray, Metric
 from isthmus.errors import (
-    EmptyInputError,
     IsthmusError,
     ParameterError,
     UnsupportedOperationError,
@@ -69,7 +68,6 @@ class ChromaCollection(ConnectedStore):
         super().__init__(url)
         self._client: Any = None
         self._collection: Any = None
-        self._asked: Space | None = None
         self._document = url.options.get("document", DOCUMENT)
 
     @abstractmethod
@@ -89,10 +87,6 @@ class ChromaCollection(ConnectedStore):
         client, self._client, self._collection = self._client, None, None
         if client is not None:
             client.close()
-
-    def _settle(self, space: Space | None) -> None:
-        self._asked = space
-        super()._settle(space)
 
     def _named(self, name: str) -> Any:
         """Return a collection by name, None where there is none."""
@@ -114,7 +108,7 @@ class ChromaCollection(ConnectedStore):
             embedding_function=None,
         )
 
-    def _describe(self) -> tuple[int, Metric | None]:
+    def _describe(self) -> tuple[int | None, Metric | None]:
         name = self._space_name()
         if name not in SPACES:
             raise UnsupportedOperationError(
@@ -123,13 +117,7 @@ class ChromaCollection(ConnectedStore):
                 do="read it with Chroma's own client",
             )
         dim = self._collection._model.dimension  # noqa: SLF001 - the client shows it nowhere else
-        if dim is None and self._asked is None:
-            raise EmptyInputError(
-                expected=f"a recorded space or a row in {self.url}",
-                got="neither: nobody knows the dimension",
-                do="open it with a space",
-            )
-        return (dim or (self._asked.dim if self._asked else 0)), SPACES[name]
+        return dim, SPACES[name]
 
     def _space_name(self) -> str:
         configuration = self._collection.configuration_json

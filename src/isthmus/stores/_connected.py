@@ -22,6 +22,7 @@ from isthmus._types import FloatArray, Metric
 from isthmus._validate import check_positive
 from isthmus.errors import (
     CorruptStoreError,
+    EmptyInputError,
     InputError,
     InvalidIdError,
     IsthmusError,
@@ -133,10 +134,11 @@ class ConnectedStore(Store):
         """Make the collection, or the vector in it; nothing where another process was faster."""
 
     @abstractmethod
-    def _describe(self) -> tuple[int, Metric | None]:
+    def _describe(self) -> tuple[int | None, Metric | None]:
         """Return the dimension and the metric that the database itself knows.
 
-        Where it knows no dimension, that of a row. No metric: it can search by any.
+        Where it declares no dimension, that of a row; None where there is no row, either. No
+        metric: it can search by any.
         """
 
     @abstractmethod
@@ -395,24 +397,41 @@ class ConnectedStore(Store):
         record = self._record()
         there = record.space()
         self._own = record.own
-        if there is None:
-            dim, metric = self._ask(self._describe)
+        if there is not None:
+            if space is not None:
+                there.check(space, what=f"for {self.url} a space")
+            self._check_metric(there.metric)
+        else:
+            described = self._described(space)
             if space is None:
-                self._space = unrecorded(self.url, dim, metric or "cosine")
+                self._space = described
                 return
-            if (dim, metric or space.metric) != (space.dim, space.metric):
-                raise SpaceMismatchError(
-                    expected=f"a space of dimension {dim} and metric {metric or 'of any kind'}, "
-                    f"as the database has for {self.url}",
-                    got=f"dimension {space.dim} and metric {space.metric}",
-                    do="give the space of the model that made the collection",
-                )
+            self._check_metric(space.metric)
             self._change_record(lambda record: record.with_space(space, own=record.own))
             there = space
-        elif space is not None:
-            there.check(space, what=f"for {self.url} a space")
-        self._check_metric(there.metric)
         self._space, self._recorded = there, True
+
+    def _described(self, space: Space | None) -> Space:
+        """Return the space that the database knows of, once it agrees with the one given."""
+        dim, metric = self._ask(self._describe)
+        if dim is None and space is None:
+            raise EmptyInputError(
+                expected=f"a row, a declared dimension or a recorded space in {self.url}",
+                got="none of them: nobody knows how long its vectors will be",
+                do="say which model will fill it: isthmus store record URL --model NAME (in "
+                "Python: open it with space=)",
+            )
+        if space is None:
+            return unrecorded(self.url, dim or 0, metric or "cosine")
+        if (dim or space.dim, metric or space.metric) != (space.dim, space.metric):
+            raise SpaceMismatchError(
+                expected=f"a space of {f'dimension {dim}' if dim else 'any dimension'} and "
+                f"{f'metric {metric}' if metric else 'any metric'}, as the database has for "
+                f"{self.url}",
+                got=f"dimension {space.dim} and metric {space.metric}",
+                do="give the space of the model that made the collection",
+            )
+        return space
 
     def _check_space(self, space: Space) -> None:
         """Refuse vectors of another space, and of any where none is recorded."""

@@ -256,13 +256,13 @@ class ElasticStore(ConnectedStore):
             max_batch=max(1, min(MAX_BATCH, rows)),
         )
 
-    def _describe(self) -> tuple[int, Metric | None]:
+    def _describe(self) -> tuple[int | None, Metric | None]:
         field = self._fields.properties[self._fields.vector]
         return self._fields.dim or self._dim_of_a_row(), self._metric_of(field)
 
-    def _dim_of_a_row(self) -> int:
+    def _dim_of_a_row(self) -> int | None:
         hits = self._search({"size": 1, "query": self._has({}), **self._fetched(vectors=True)})
-        return len(self._vector_of(hits[0])) if hits else 1
+        return len(self._vector_of(hits[0])) if hits else None
 
     def _write_record(self, entries: dict[str, str]) -> None:
         meta = {**self._mapping().get("_meta", {}), "isthmus": entries}

@@ -16,7 +16,6 @@ from isthmus._optional import require
 from isthmus._types import FloatArray, Metric
 from isthmus.errors import (
     DuplicateIdError,
-    EmptyInputError,
     InvalidIdError,
     IsthmusError,
     MissingCollectionError,
@@ -199,18 +198,12 @@ class DuckdbStore(ConnectedStore):
         self._file.run(statement)
         self._look(self._file.columns(self._url.collection))
 
-    def _describe(self) -> tuple[int, Metric | None]:
+    def _describe(self) -> tuple[int | None, Metric | None]:
         dim = self._columns.dim
         if dim is None:
             column = quoted(self._columns.vector)
             ((found,),) = self._file.rows(f"SELECT any_value(len({column})) FROM {self._table}")
-            if not found:
-                raise EmptyInputError(
-                    expected=f"a vector in {self.url}, whose type says no dimension",
-                    got="none",
-                    do="make the column FLOAT[384], or whatever the dimension is",
-                )
-            dim = int(found)
+            dim = int(found) if found else None
         return dim, None
 
     def _read_record(self) -> dict[str, str]:

@@ -18,7 +18,6 @@ from isthmus._optional import require
 from isthmus._types import FloatArray, Metric
 from isthmus.errors import (
     DuplicateIdError,
-    EmptyInputError,
     InvalidIdError,
     IsthmusError,
     MissingCollectionError,
@@ -233,19 +232,13 @@ class LancedbStore(ConnectedStore):
             if name not in self._table().schema.names:
                 self._table().add_columns([pa.field(name, kind)])
 
-    def _describe(self) -> tuple[int, Metric | None]:
+    def _describe(self) -> tuple[int | None, Metric | None]:
         dim = self._columns.dim
         if dim is None:
             name = self._columns.vector.name
             some = self._table().search().where(f"{quoted(name)} IS NOT NULL").select([name])
             found = pc.list_value_length(some.limit(1).to_arrow()[name]).to_pylist()
-            if not found:
-                raise EmptyInputError(
-                    expected=f"a vector in {self.url}, whose type says no dimension",
-                    got="none",
-                    do="make the column a list of fixed length",
-                )
-            dim = int(found[0])
+            dim = int(found[0]) if found else None
         return dim, self._metric_of_index()
 
     def _metric_of_index(self) -> Metric | None:

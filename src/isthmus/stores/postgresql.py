@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from isthmus._optional import require
 from isthmus._types import FloatArray, Metric
-from isthmus.errors import EmptyInputError, IsthmusError, ParameterError
+from isthmus.errors import IsthmusError, ParameterError
 from isthmus.spaces import Space
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows
 from isthmus.stores._record import Record
@@ -68,7 +68,6 @@ class PostgresqlStore(ConnectedStore):
 
     def __init__(self, url: StoreUrl) -> None:
         super().__init__(url)
-        self._asked_for: Space | None = None
         self._index = _choice(url, "index", ("", *INDEXES))
         self._type = _choice(url, "type", TYPES)
         self._ef = _whole(url, "ef_search", EF_SEARCH)
@@ -101,7 +100,6 @@ class PostgresqlStore(ConnectedStore):
             self._server.close()
 
     def _settle(self, space: Space | None) -> None:
-        self._asked_for = space
         super()._settle(space)
         approximate = self.space.metric in self._table.metrics() and self._index != "none"
         if self._index == "hnsw" and not approximate:
@@ -138,18 +136,9 @@ class PostgresqlStore(ConnectedStore):
                 schema.create_table(connection, self._wanted, space, record=record, **options)
         self._exists()
 
-    def _describe(self) -> tuple[int, Metric | None]:
-        dim = self._collection.dim()
-        if dim is None and self._asked_for is not None:
-            dim = self._asked_for.dim
-        if dim is None:
-            raise EmptyInputError(
-                expected=f"a vector, or a length declared for {self._table.vector.name!r}",
-                got="neither",
-                do="open it with a space, or declare the length: ALTER TABLE",
-            )
+    def _describe(self) -> tuple[int | None, Metric | None]:
         metrics = self._table.metrics()
-        return dim, metrics.pop() if len(metrics) == 1 else None
+        return self._collection.dim(), metrics.pop() if len(metrics) == 1 else None
 
     def _read_record(self) -> dict[str, str]:
         self._exists()

@@ -231,12 +231,12 @@ class WeaviateStore(ConnectedStore):
             )
         return asked, named[asked]
 
-    def _describe(self) -> tuple[int, Metric | None]:
+    def _describe(self) -> tuple[int | None, Metric | None]:
         for result in self._results(self._name, limit=1, metadata=self._wanted(vectors=True)):
             vector = vector_of(result, self._vector)
             if vector is not None:
                 return len(vector), self._metric
-        return 1, self._metric
+        return None, self._metric
 
     def take_name(self, name: str, *, former: str) -> str:
         """Make an alias lead here; see `Store.take_name`."""
