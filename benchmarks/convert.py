@@ -43,18 +43,31 @@ PAIRS = 2_000
 MEMORY_ROWS = (20_000, 200_000)
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 FUSIONS = ("score", "one_directional")
-CHILD = """
-import resource, sys
+PEAK = """
+def peak():  # of this program alone: what getrusage says began with the process before it
+    from pathlib import Path
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            print(line.split()[1])
+"""
+CHILD = (
+    PEAK
+    + """
+import sys
 from isthmus.cli.run import run
 code = run(["convert", *sys.argv[1:], "--quiet"])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+peak()
 sys.exit(code)
 """
-IDLE = """
+)
+IDLE = (
+    PEAK
+    + """
 import isthmus.workflows, isthmus.stores.sqlite
 import isthmus.bridge.bridge
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+peak()
 """
+)
 
 
 def main() -> None:
@@ -172,7 +185,7 @@ def since(begun: Spent) -> Spent:
 
 def memory(args: Namespace, source: VectorSet, bridge: Bridge) -> None:
     """Measure the peak of whole processes."""
-    peaks = {}
+    peaks, idle = {}, peak(IDLE)
     with tempfile.TemporaryDirectory() as folder:
         bridge.save(Path(folder) / "bridge")
         for rows in MEMORY_ROWS:
@@ -184,7 +197,7 @@ def memory(args: Namespace, source: VectorSet, bridge: Bridge) -> None:
             peaks[rows] = peak(CHILD, url + "old", url + "new", "--bridge", f"{folder}/bridge")
             Path(f"{folder}/{rows}.db").unlink()
     result = {
-        "idle_mb": peak(IDLE),
+        "idle_mb": idle,
         "peak_mb": {str(rows): one for rows, one in peaks.items()},
         "batch_rows": BATCH_ROWS,
     }
@@ -194,12 +207,11 @@ def memory(args: Namespace, source: VectorSet, bridge: Bridge) -> None:
 
 
 def peak(program: str, *given: str) -> float:
-    """Return the largest resident size of a process, in MB."""
+    """Return the largest resident size of a process, in MB; on Linux."""
     done = subprocess.run(
         [sys.executable, "-c", program, *given], capture_output=True, text=True, check=True
     )
-    unit = 1024 if sys.platform != "darwin" else 1
-    return int(done.stdout.split()[-1]) * unit / 1e6
+    return int(done.stdout.split()[-1]) * 1024 / 1e6
 
 
 # --- search half-way ------------------------------------------------------------------------------

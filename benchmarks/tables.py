@@ -126,7 +126,7 @@ SECTIONS = (
         "Converting a collection",
         "20,000 real vectors with metadata, from one collection of a database into another, beside "
         "a bulk copy that scans the same source and writes vectors that were mapped before, by "
-        "turns; medians, on two cores that others used too, at a higher priority. Peaks of whole "
+        "turns; medians. Reading ahead needs a second core that is free. Peaks of whole "
         "processes. And SciFact while it is converted from minilm-l6 to mpnet: queries of the new "
         "model over both stores, each id once. [What it is](convert.md).",
         f"python benchmarks/convert.py speed --stores sqlite duckdb lancedb postgresql {DATA} && "
