@@ -48,7 +48,7 @@ STORES = MappingProxyType(
 )
 
 
-_MANNERS = ("index", "lossy", "secret", "timeout")
+_MANNERS = ("ca", "consistency", "grpc", "index", "lossy", "secret", "timeout", "tls")
 """Options that say how a collection is opened, not which one it is."""
 
 
