@@ -10,7 +10,7 @@ import pytest
 from isthmus.errors import MissingCollectionError, UnknownNameError
 from isthmus.spaces import Space
 from isthmus.stores import MemoryStore, Store, open_store, resolve_url, schemes, store_class
-from isthmus.stores.registry import place_of
+from isthmus.stores.registry import place_of, rows_of
 
 
 def test_every_line_leads_to_a_store():
@@ -54,3 +54,32 @@ def test_a_second_vector_is_another_place_and_a_time_out_is_not():
     url = "postgresql://db.example/sales?collection=docs"
     assert place_of(url + "&timeout=3", "/") == place_of(url, "/")
     assert place_of(url + "&vector=new", "/") != place_of(url, "/")
+
+
+VALUES = {"timeout": "3", "secret": "KEY", "index": "exact", "ef_search": "9", "grpc": "7"}
+WHERE = [(scheme, name) for scheme in schemes() for name in store_class(scheme).place_options]
+
+
+@pytest.mark.parametrize(("scheme", "name"), WHERE)
+def test_an_option_that_says_where_tells_rows_apart(scheme, name):
+    assert name in store_class(scheme).options
+    url = f"{scheme}://db.example/a?collection=docs"
+    one, other = f"{url}&{name}=one", f"{url}&{name}=other&vector=new"
+    assert len({rows_of(each, "/") for each in (url, one, other)}) == 3
+    assert len({place_of(each, "/") for each in (url, one, other)}) == 3
+
+
+@pytest.mark.parametrize("scheme", schemes())
+def test_an_option_that_says_how_tells_nothing_apart(scheme):
+    kind = store_class(scheme)
+    url = f"{scheme}://db.example/a?collection=docs"
+    where = {*kind.place_options, "vector", "column", "field"}
+    for name in {*getattr(kind, "options", ()), *VALUES} - where:
+        assert place_of(f"{url}&{name}={VALUES.get(name, 'x')}", "/") == place_of(url, "/")
+
+
+def test_one_column_under_two_words_is_one_place():
+    url = "weaviate://db.example?collection=Docs"
+    assert place_of(f"{url}&column=v", "/") == place_of(f"{url}&field=v", "/")
+    assert place_of(f"{url}&column=v", "/") != place_of(url, "/")
+    assert rows_of(f"{url}&column=v", "/") == rows_of(url, "/")

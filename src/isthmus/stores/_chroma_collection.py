@@ -63,6 +63,7 @@ class ChromaCollection(ConnectedStore):
 
     capabilities = CAPABILITIES
     options: ClassVar[tuple[str, ...]] = ("database", "document", "tenant")
+    place_options: ClassVar[tuple[str, ...]] = ("database", "tenant")
 
     def __init__(self, url: StoreUrl) -> None:
         super().__init__(url)

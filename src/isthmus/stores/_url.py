@@ -13,9 +13,11 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 from isthmus.errors import ConfigError, InputError, ParameterError, UnknownNameError
 from isthmus.stores._checks import check_collection
 
-__all__ = ["StoreUrl", "as_seconds"]
+__all__ = ["COLUMN_WORDS", "StoreUrl", "as_seconds"]
 
 YES, NO = ("true", "yes", "on"), ("false", "no", "off")
+COLUMN_WORDS = ("column", "field")
+"""What databases call the place of the vectors in a row; URLs of every store take both."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class StoreUrl:
         ----------
         url : str
         options : tuple of str, optional
-            Names that the store knows behind the question mark, apart from ``collection``.
+            Names that the store knows behind the question mark, apart from ``collection``. With one
+            of ``column`` and ``field`` it takes the other word as well.
 
         Raises
         ------
@@ -87,6 +90,7 @@ class StoreUrl:
         collection = values.pop("collection", "")
         if not collection:
             raise _not_a_url(url, "no collection", "add ?collection=NAME")
+        _use_the_word_of(options or (), values)
         for name in values:
             if options is not None and name not in options:
                 raise UnknownNameError.of("store option", name, ("collection", *options))
@@ -204,6 +208,13 @@ class StoreUrl:
         query = urlencode({"collection": self.collection, **self.options}, quote_via=quote)
         path = "/" + quote(self.path) if self.path else ""
         return f"{self.scheme}://{quote(self.place, safe=':@[]')}{path}?{query}"
+
+
+def _use_the_word_of(options: tuple[str, ...], values: dict[str, str]) -> None:
+    """Call the column of the vectors as the store does."""
+    for known, other in (COLUMN_WORDS, COLUMN_WORDS[::-1]):
+        if known in options and other not in options and other in values and known not in values:
+            values[known] = values.pop(other)
 
 
 def as_seconds(text: str) -> float:

@@ -223,9 +223,14 @@ class Store(ABC):
         Scheme of its URL, for example ``sqlite``.
     capabilities : Capabilities
         Of the class; an object that was opened with options may declare less.
+    place_options : tuple of str, default ()
+        Options of its URL that say where the rows are, for example ``schema``. Together with
+        ``vector``, ``column`` and ``field``, which say which vector of the rows is meant, they tell
+        one collection from another; all others say how it is opened.
     """
 
     scheme: ClassVar[str]
+    place_options: ClassVar[tuple[str, ...]] = ()
     capabilities: Capabilities
 
     @classmethod

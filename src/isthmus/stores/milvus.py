@@ -77,6 +77,7 @@ class MilvusStore(ConnectedStore):
 
     scheme: ClassVar[str] = "milvus"
     options: ClassVar[tuple[str, ...]] = ("consistency", "database", "field", "index", "tls")
+    place_options: ClassVar[tuple[str, ...]] = ("database",)
     serial: ClassVar[bool] = False
     lite: ClassVar[bool] = False
     capabilities = Capabilities(
@@ -440,6 +441,7 @@ class MilvusLiteStore(MilvusStore):
 
     scheme: ClassVar[str] = "milvus-lite"
     options: ClassVar[tuple[str, ...]] = ("field", "index")
+    place_options: ClassVar[tuple[str, ...]] = ()
     serial: ClassVar[bool] = True
     lite: ClassVar[bool] = True
     capabilities = replace(

@@ -44,6 +44,7 @@ class PostgresqlStore(ConnectedStore):
     options: ClassVar[tuple[str, ...]] = (
         *("schema", "id", "column", "index", "ef_search", "type", "sslmode"),
     )
+    place_options: ClassVar[tuple[str, ...]] = ("schema",)
     serial: ClassVar[bool] = False
     capabilities: Capabilities = Capabilities(
         native_scores=MappingProxyType({"cosine": "1 - cosine", "dot": "-dot", "l2": "l2"}),

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 from isthmus.errors import UnknownNameError
 from isthmus.spaces import Space
-from isthmus.stores._url import StoreUrl
+from isthmus.stores._url import COLUMN_WORDS, StoreUrl
 from isthmus.stores.base import Store
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "open_store",
     "place_of",
     "resolve_url",
+    "rows_of",
     "scheme_of",
     "schemes",
     "store_class",
@@ -46,10 +48,6 @@ STORES = MappingProxyType(
         "weaviate": "isthmus.stores.weaviate:WeaviateStore",
     }
 )
-
-
-_MANNERS = ("ca", "consistency", "grpc", "index", "lossy", "secret", "timeout", "tls")
-"""Options that say how a collection is opened, not which one it is."""
 
 
 def schemes() -> tuple[str, ...]:
@@ -116,20 +114,44 @@ def scheme_of(url: str) -> str:
 
 
 def place_of(url: str, folder: Path | str) -> str:
-    """Return what tells one collection from another, however its URL is spelt.
+    """Return what tells one collection from another, however its URL is spelt and opened.
 
     Examples
     --------
     >>> spelt = [f"sqlite:///{path}?collection=docs" for path in ("one.db", "./x/../one.db")]
     >>> len({place_of(url, "/data") for url in spelt})
     1
+    >>> place_of("redis://db.example?collection=docs&field=v&timeout=3", "/data")
+    'redis://db.example?collection=docs&column=v'
     """
-    parsed = StoreUrl.parse(url).relative_to(folder)
-    path = parsed.path
-    if path and not parsed.place:
-        path = os.path.realpath(path)
-    options = {key: parsed.options[key] for key in sorted(parsed.options) if key not in _MANNERS}
-    return str(StoreUrl(parsed.scheme, parsed.place, path, parsed.collection, options))
+    parsed = StoreUrl.parse(url)
+    options = dict(parsed.options)
+    column = next((options[word] for word in COLUMN_WORDS if options.get(word)), "")
+    vectors = {"column": column, "vector": options.get("vector", "")}
+    told = _rows_options(parsed) | {name: text for name, text in vectors.items() if text}
+    return str(replace(_rows_of(parsed, folder), options=told))
+
+
+def rows_of(url: str, folder: Path | str) -> str:
+    """Return what tells the rows of one collection from those of another, whatever their vector.
+
+    Examples
+    --------
+    >>> rows_of("duckdb:///a.db?collection=docs&vector=second", "/data")
+    'duckdb:////data/a.db?collection=docs'
+    """
+    return str(_rows_of(StoreUrl.parse(url), folder))
+
+
+def _rows_of(parsed: StoreUrl, folder: Path | str) -> StoreUrl:
+    found = parsed.relative_to(folder)
+    path = os.path.realpath(found.path) if found.path and not found.place else found.path
+    return replace(found, path=path, options=_rows_options(parsed))
+
+
+def _rows_options(parsed: StoreUrl) -> dict[str, str]:
+    known = store_class(parsed.scheme).place_options if parsed.scheme in STORES else ()
+    return {name: parsed.options[name] for name in sorted(known) if parsed.options.get(name)}
 
 
 def resolve_url(url: str, folder: Path | str) -> str:

@@ -17,7 +17,7 @@ from isthmus._files import atomic_path, check_file_writable
 from isthmus.errors import ParameterError, StoreBusyError, UnsupportedOperationError
 from isthmus.spaces import VectorSet
 from isthmus.stores.base import Store
-from isthmus.workflows._copying import parse_note, place_of_store
+from isthmus.workflows._copying import parse_note, which_store
 
 __all__ = ["NOTE", "SWITCH", "Checkpoint", "Stage", "State"]
 
@@ -111,10 +111,7 @@ class State:
 
     def same_job(self, other: State) -> bool:
         """Whether both make the same target of the same source."""
-        mine, others = (
-            (place_of_store(one.source) or one.source, one.space, one.bridge)
-            for one in (self, other)
-        )
+        mine, others = ((which_store(one.source), one.space, one.bridge) for one in (self, other))
         return mine == others
 
     def taken_over(self) -> State:

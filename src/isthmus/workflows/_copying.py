@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from isthmus.errors import CorruptStoreError
+from isthmus.stores._url import StoreUrl
 from isthmus.stores.base import Batch, Store
+from isthmus.stores.registry import place_of, rows_of
 
-__all__ = ["parse_note", "place_of_store", "read_ahead", "written_metadata"]
+__all__ = ["parse_note", "place_of_store", "read_ahead", "which_store", "written_metadata"]
 
 T = TypeVar("T")
 
@@ -77,16 +78,20 @@ def parse_note(text: str, kinds: Mapping[str, type], *, what: str, do: str) -> d
 
 
 def place_of_store(url: str) -> tuple[str, str] | None:
-    """Return what tells one collection, and one vector in it, from others.
+    """Return what tells the rows of one collection, and one further vector of them, from others.
 
-    None for what no URL opens.
+    None for what no URL opens. The first vector of the rows is the empty name, whatever its column
+    is called: nobody knows here which one a URL means that names none.
     """
-    from isthmus.stores._url import StoreUrl
-    from isthmus.stores.registry import place_of
-
     try:
-        parsed = StoreUrl.parse(url)
-        rows = str(replace(parsed, options={}))
-        return place_of(rows, Path.cwd()), parsed.options.get("vector", "")
+        return rows_of(url, Path.cwd()), StoreUrl.parse(url).options.get("vector", "")
     except (ValueError, LookupError):
         return None
+
+
+def which_store(url: str) -> str:
+    """Return what tells one collection from another, however it is opened; else the URL itself."""
+    try:
+        return place_of(url, Path.cwd())
+    except (ValueError, LookupError):
+        return url
