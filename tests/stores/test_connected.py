@@ -294,18 +294,18 @@ class TestTries:
 
 class TestSecrets:
     def test_from_the_environment(self, monkeypatch):
-        store = opened()
         monkeypatch.setenv("ISTHMUS_DICT_SECRET", "hunter2")
-        assert store._url.secret() == "hunter2"
+        store = opened()
+        monkeypatch.delenv("ISTHMUS_DICT_SECRET")
         monkeypatch.setenv("MINE", "hunter3")
         named = opened(url=URL + "&secret=MINE")
-        assert named._url.secret() == "hunter3"
+        assert (store._secret, named._secret) == ("hunter2", "hunter3")
         assert "hunter" not in repr(named.info())
 
     @pytest.mark.parametrize("said", ["no key hunter2", "no key"])
     def test_a_client_that_says_it_is_not_quoted(self, monkeypatch, said):
-        store = opened()
         monkeypatch.setenv("ISTHMUS_DICT_SECRET", "hunter2")
+        store = opened()
         error = ValueError("refused")
         error.__cause__ = OSError(said)
         DictStore.failures.append(error)
@@ -318,7 +318,7 @@ class TestSecrets:
     def test_a_variable_that_is_not_set(self, monkeypatch):
         monkeypatch.delenv("MINE", raising=False)
         with pytest.raises(ConfigError, match="'MINE'"):
-            opened(url=URL + "&secret=MINE")._url.secret()
+            opened(url=URL + "&secret=MINE")
 
     def test_not_in_the_url(self):
         with pytest.raises(InputError, match="a password in it") as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 
 import pytest
@@ -110,3 +111,29 @@ def test_a_flag(said, expected):
 def test_a_flag_that_says_neither(said):
     with pytest.raises(ParameterError, match="tls as yes or no"):
         StoreUrl.parse(f"redis://host?collection=docs&tls={said}").flag("tls")
+
+
+@pytest.mark.parametrize("secret", ["hunter2-my-password", "hunter2", "sk-Hunter2", "hunter%232"])
+@pytest.mark.parametrize(
+    "more", ["", "&vector=%ff", "#fragment", "&collection=again", "&unknown=1"]
+)
+def test_a_secret_in_place_of_its_variable_is_refused_and_not_shown(secret, more):
+    url = f"sqlite:///a.db?collection=c&secret={secret}{more}"
+    with pytest.raises(InputError) as caught:
+        StoreUrl.parse(url, options=("secret", "vector"))
+    assert "hunter" not in "".join(traceback.format_exception(caught.value)).lower()
+
+
+def test_the_name_of_a_variable_in_small_letters_is_taken_where_it_is_set(monkeypatch):
+    monkeypatch.setenv("hunter2", "s")
+    url = StoreUrl.parse("sqlite:///a.db?collection=c&secret=hunter2")
+    assert url.secret() == "s"
+
+
+def test_a_column_is_called_as_the_store_calls_it():
+    url = "x://host?collection=c&column=v"
+    assert dict(StoreUrl.parse(url, options=("field",)).options) == {"field": "v"}
+    assert dict(StoreUrl.parse(url, options=("column",)).options) == {"column": "v"}
+    for options in (("index",), ("column",)):
+        with pytest.raises(UnknownNameError, match="store option"):
+            StoreUrl.parse(f"{url}&field=w", options=options)

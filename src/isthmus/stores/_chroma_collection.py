@@ -6,7 +6,6 @@ The record of the space lies among the metadata of the collection, under keys of
 
 from __future__ import annotations
 
-import contextlib
 import json
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -286,7 +285,5 @@ class ChromaCollection(ConnectedStore):
         return is_transient(error)
 
     def _in_our_words(self, error: Exception) -> IsthmusError:
-        secret = None
-        with contextlib.suppress(IsthmusError):
-            secret = self._url.secret()
-        return in_our_words(error, url=self.url, secret=secret) or super()._in_our_words(error)
+        found = in_our_words(error, url=self.url, secret=self._secret)
+        return found or super()._in_our_words(error)

@@ -110,6 +110,7 @@ class ConnectedStore(Store):
 
     def __init__(self, url: StoreUrl) -> None:
         self._url = url
+        self._secret = url.secret()  # as it was read: the variable may go, the secret stays one
         self._lock = threading.RLock()
         self._space: Space
         self._recorded = False
@@ -370,12 +371,9 @@ class ConnectedStore(Store):
 
     def _tells_the_secret(self, error: BaseException | None) -> bool:
         """Whether what a client says holds the secret, in an error or in one behind it."""
-        secret = None
-        with contextlib.suppress(IsthmusError):
-            secret = self._url.secret()
         seen: list[BaseException] = []
-        while secret and error is not None and error not in seen:
-            if secret in f"{error} {error!r}":
+        while self._secret and error is not None and error not in seen:
+            if self._secret in f"{error} {error!r}":
                 return True
             seen.append(error)
             error = error.__cause__ or error.__context__

@@ -417,7 +417,7 @@ class ElasticStore(ConnectedStore):
             error.status_code in BUSY_STATUSES and error.kind != "cluster_block_exception"
         ):
             return super()._in_our_words(error)
-        secret = self._url.secret()
+        secret = self._secret
         where = f"{self.scheme} at {self._url.place!r}"
         if error.kind == "cluster_block_exception":
             return self._blocked(error)

@@ -87,6 +87,7 @@ class StoreUrl:
         values = dict(pairs)
         if len(values) < len(pairs):
             raise _not_a_url(url, "the same option twice", "keep one")
+        _check_secret(values.get("secret"))
         collection = values.pop("collection", "")
         if not collection:
             raise _not_a_url(url, "no collection", "add ?collection=NAME")
@@ -210,6 +211,18 @@ class StoreUrl:
         return f"{self.scheme}://{quote(self.place, safe=':@[]')}{path}?{query}"
 
 
+def _check_secret(named: str | None) -> None:
+    """Refuse what looks like a secret where the name of its variable is due; never show it."""
+    if named is None or re.fullmatch("[A-Z_][A-Z0-9_]*", named) or named in os.environ:
+        return
+    raise InputError(
+        expected="the name of an environment variable behind &secret=, in capitals, or one that "
+        "is set",
+        got="something else, which is not shown, as it may be the secret itself",
+        do="put the secret into a variable and write its name: &secret=NAME",
+    )
+
+
 def _use_the_word_of(options: tuple[str, ...], values: dict[str, str]) -> None:
     """Call the column of the vectors as the store does."""
     for known, other in (COLUMN_WORDS, COLUMN_WORDS[::-1]):
@@ -260,6 +273,7 @@ def _decode(text: str) -> str:
 
 def _not_a_url(url: object, got: str, do: str) -> InputError:
     shown = re.sub(r"//[^/]*@", "//***@", str(url))  # never show a password
+    shown = re.sub(r"([?&]secret=)[^&]*", r"\1***", shown)
     shown = shown.encode(errors="backslashreplace").decode()
     return InputError(
         expected="a store URL such as sqlite:///dir/file.db?collection=NAME",

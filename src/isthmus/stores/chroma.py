@@ -89,7 +89,7 @@ class ChromaServerStore(ChromaCollection):
     def _open_client(self, settings: Any, place: Mapping[str, str]) -> Any:
         host, port = self._url.address(PORT)
         settings.chroma_api_impl = "chromadb.api.fastapi.FastAPI"
-        token = self._url.secret()
+        token = self._secret
         headers = {"X-Chroma-Token": token, "Authorization": f"Bearer {token}"} if token else {}
         settings.chroma_server_host = host
         settings.chroma_server_http_port = port

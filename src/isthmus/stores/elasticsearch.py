@@ -35,7 +35,7 @@ class ElasticsearchStore(ElasticStore):
     def _connect(self) -> None:
         self._check_options()
         client = require("elasticsearch", extra="elasticsearch").Elasticsearch
-        secret, user = self._url.secret(), self._url.user
+        secret, user = self._secret, self._url.user
         more: dict[str, Any] = {}
         if user:
             more["basic_auth"] = (user, secret or "")

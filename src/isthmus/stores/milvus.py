@@ -113,7 +113,7 @@ class MilvusStore(ConnectedStore):
 
     def _connect(self) -> None:
         self._check_options()
-        secret = self._url.secret() or ""
+        secret = self._secret or ""
         host, port = self._url.address(19_530)
         tls = self._url.options.get("tls", "false") == "true"
         self._open_client(
@@ -412,7 +412,7 @@ class MilvusStore(ConnectedStore):
 
     def _in_our_words(self, error: Exception) -> IsthmusError:
         code, text = _code(error), str(error).lower()
-        secret, place = self._url.secret(), self._url.place or self._url.path
+        secret, place = self._secret, self._url.place or self._url.path
         if code in ("UNAUTHENTICATED", "PERMISSION_DENIED", 1400, 1401) or any(
             word in text for word in ("auth check", "permission deny", "unauthenticated")
         ):

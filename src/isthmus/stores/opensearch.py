@@ -27,7 +27,7 @@ class OpensearchStore(ElasticStore):
     def _connect(self) -> None:
         self._check_options()
         client = require("opensearchpy", extra="opensearch").OpenSearch
-        secret, user = self._url.secret(), self._url.user
+        secret, user = self._secret, self._url.user
         more: dict[str, Any] = {}
         if user:
             more["http_auth"] = (user, secret or "")

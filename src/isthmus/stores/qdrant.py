@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -75,7 +74,7 @@ class QdrantServerStore(QdrantCollection):
     def _open_engine(self) -> Engine:
         qdrant = require("qdrant_client", extra="qdrant")
         host, port = self._url.address(PORT)
-        secret = self._url.secret()
+        secret = self._secret
         client = qdrant.QdrantClient(
             host=host,
             port=port,
@@ -109,7 +108,5 @@ class QdrantServerStore(QdrantCollection):
         return is_transient(error)
 
     def _in_our_words(self, error: Exception) -> IsthmusError:
-        secret = None
-        with contextlib.suppress(IsthmusError):
-            secret = self._url.secret()
-        return in_our_words(error, url=self.url, secret=secret) or super()._in_our_words(error)
+        found = in_our_words(error, url=self.url, secret=self._secret)
+        return found or super()._in_our_words(error)

@@ -107,7 +107,7 @@ class RedisStore(ConnectedStore):
             host=host,
             port=port,
             username=self._url.user or None,
-            password=self._url.secret(),
+            password=self._secret,
             ssl=self._tls,
             protocol=2,
             socket_timeout=max(self.timeout, 0.001),
@@ -239,7 +239,7 @@ class RedisStore(ConnectedStore):
 
     def _in_our_words(self, error: Exception) -> IsthmusError:
         said = str(error)
-        secret = self._url.secret()
+        secret = self._secret
         said = said.replace(secret, "***") if secret else said
         for words, kind, expected, do in WORDS:
             if any(word in said or word == type(error).__name__ for word in words):

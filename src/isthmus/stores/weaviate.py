@@ -106,7 +106,7 @@ class WeaviateStore(ConnectedStore):
             address,
             grpc=(address[0], int(port)),
             tls=options.get("tls") == "true",
-            key=self._url.secret(),
+            key=self._secret,
             timeout=self.timeout,
         )
 
@@ -453,7 +453,7 @@ class WeaviateStore(ConnectedStore):
         )
 
     def _in_our_words(self, error: Exception) -> IsthmusError:
-        secret, where = self._url.secret(), f"{self.scheme} at {self._url.place!r}"
+        secret, where = self._secret, f"{self.scheme} at {self._url.place!r}"
         code = _code(error)
         if code in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
             return AccessDeniedError(
