@@ -80,6 +80,12 @@ def test_rows_that_were_not_normalised_are_told_from_those_that_were(rows):
     assert summary.lengths[0].rows == pytest.approx(300, abs=5)
 
 
+def test_lengths_a_little_off_are_one_part(rows):
+    lengths = 1 + 1e-3 * np.random.default_rng(1).standard_normal(ROWS)
+    summary = summarise_marks(mark_rows(rows * lengths[:, None]))
+    assert (summary.mixed, summary.normalized) == ((), "all")
+
+
 def test_bad_and_zero_rows_have_no_number_type():
     marks = mark_rows([[np.nan, 1.0], [0.0, 0.0], [np.inf, 0.0], [3.0, 4.0]])
     assert marks.grid.tolist()[:3] == [-1, -1, -1]

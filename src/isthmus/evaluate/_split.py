@@ -17,7 +17,9 @@ __all__ = ["FEWEST_FOREIGN", "Split", "find_split"]
 
 FOLDS = 4
 PLAIN = 0.5
-"""Contrast at which no further start is tried."""
+"""In-sample contrast from which a split is plain."""
+SETTLED = 0.6
+"""Contrast between rows that had no part in it at which no further start is tried."""
 SEEN = 0.01
 """Share of the rows that the second part must have for that."""
 EVEN = 0.15
@@ -87,6 +89,7 @@ def find_split(rows: FloatArray, *, seed: int, track: Track[Any] = silent) -> Sp
     """
     best: FloatArray = np.zeros(len(rows))
     highest = (0.0, False, 0.0)
+    judged: list[Split] = []
     starts = _starts(rows)
     for start in track(starts, "looking for a second space", len(starts)):
         guess = two_gaussians(rows, start)
@@ -101,8 +104,14 @@ def find_split(rows: FloatArray, *, seed: int, track: Track[Any] = silent) -> Sp
             if found > highest:
                 best, highest = posterior, found
         if highest[0] == PLAIN and highest[1] and highest[2] > SEEN:
-            break
-    return _judge(rows, best, seed=seed)
+            judged.append(_judge(rows, best, seed=seed))
+            if judged[-1].contrast > SETTLED:
+                return judged[-1]
+            # plainer to the rows that made it than to others: look on from the other starts
+            best, highest = np.zeros(len(rows)), (0.0, False, 0.0)
+    if best.any() or not judged:
+        judged.append(_judge(rows, best, seed=seed))
+    return max(judged, key=lambda split: split.contrast)
 
 
 def _starts(rows: FloatArray) -> list[FloatArray]:

@@ -214,7 +214,8 @@ def summarise_marks(marks: RowMarks) -> MarkSummary:
     if count:
         lengths = _parts(["unit length", "other lengths"], np.array([1, 0]), unit.astype(np.int64))
     if len(lengths) > 1 and not _stands_out(length, unit):
-        lengths = (Part("other lengths", count, 1.0),)
+        name = "unit length" if unit.mean() > 0.5 and not _far(length) else "other lengths"
+        lengths = (Part(name, count, 1.0),)
     return MarkSummary(
         normalized="some" if len(lengths) > 1 else _normalized(lengths),
         unit_rows=int(unit.sum()),
@@ -240,8 +241,14 @@ def _parts(names: list[str], values: IntArray, found: IntArray) -> tuple[Part, .
     return tuple(Part(names[one], int(counts[one]), int(counts[one]) / total) for one in order)
 
 
+def _far(length: FloatArray) -> bool:
+    """Say whether some lengths are well away from 1, and not only a little more than rounding."""
+    far = int((np.abs(length - 1) > SHELL * UNIT).sum())
+    return far >= max(FEWEST, LEAST_SHARE * len(length))
+
+
 def _stands_out(length: FloatArray, unit: npt.NDArray[np.bool_]) -> bool:
-    """Say whether there are more unit lengths than lengths near by let expect."""
+    """Say whether there are more unit lengths than lengths near by let expect, and others too."""
     near = (np.abs(length - 1) <= SHELL * UNIT) & ~unit
     expected = near.sum() / (SHELL - 1)
-    return bool(unit.sum() > SHELL * expected + FEWEST)
+    return _far(length) and bool(unit.sum() > SHELL * expected + FEWEST)
