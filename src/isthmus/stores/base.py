@@ -291,9 +291,9 @@ class Store(ABC):
         What is refused leaves nothing behind. More rows than ``capabilities.max_batch`` go in
         several requests, each a whole; see there for what a failure of the database leaves.
 
-        A row that is replaced keeps its place in the order of insertion and loses the metadata it
-        had. Where the URL names a further vector (``&vector=NAME``), the metadata of the row stay
-        unless others are given.
+        A row that is replaced keeps its place in the order of insertion and its other vectors, and
+        loses the metadata it had. Where the URL names a further vector (``&vector=NAME``), the
+        metadata of the row stay unless others are given.
 
         Parameters
         ----------
