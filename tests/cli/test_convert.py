@@ -54,7 +54,7 @@ def test_the_whole_way(cli, base, files):
     assert "both sides hold the same 240 rows" in ran.out
     check(base, "new", files.bridge)
     assert "both sides hold the same" in cli("convert", "run", *args).out
-    verified = cli("convert", "verify", *args, "--sample", 100, "--strict")
+    verified = cli("convert", "verify", *args, "--sample", 100, "--require", "same")
     assert (verified.code, verified.err) == (0, "")
     assert "overlap@10" in verified.out
     status = cli("convert", "status", base + "new", "--json").result
@@ -158,7 +158,7 @@ def test_verify_strict_fails(cli, base, files):
         store.delete(["d3"])
     loose = cli("convert", "verify", *args)
     assert (loose.code, "d3" in loose.err) == (0, True)
-    assert cli("convert", "verify", *args, "--strict", "--json").error["exit_code"] == 60
+    assert cli("convert", "verify", *args, "--require", "same", "--json").error["exit_code"] == 32
 
 
 LITTLE_ROOM = """

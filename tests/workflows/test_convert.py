@@ -361,3 +361,36 @@ def test_what_the_target_rounds_is_no_change():
     source.upsert(VectorSet(["r3"], rows[3:4] * [[1, 1, 1, 1, 1, 1.1]], space))
     assert convert(source, target).changed == 1
     assert convert(source, target).settled
+
+
+class Shrinking(MemoryStore):
+    """A source that loses a row, or gains one, while the second pass reads it, by key."""
+
+    gain = False
+    passes = 0
+
+    def scan(self, *, batch_size=10_000, cursor=""):
+        self.passes += cursor == ""
+        for batch in list(super().scan(batch_size=batch_size, cursor=cursor)):
+            yield batch  # of a database whose scan misses rows that come meanwhile
+            if self.passes == 2:
+                self.passes = 3
+                if self.gain:
+                    self.upsert(VectorSet(["late"], -self.fetch(["d1"]).vectors, self.space))
+                else:
+                    self.delete(["d0"])
+
+
+@pytest.mark.parametrize("gain", [False, True])
+def test_what_changes_during_the_second_pass_is_not_called_the_same(bridge, source, gain):
+    live = Shrinking(ONE)
+    live.gain = gain
+    for batch in source.scan():
+        live.upsert(batch.vectors, metadata=batch.metadata)
+    target = MemoryStore(bridge.space_of_applied(ONE))
+    done = convert(live, target, bridge=bridge, batch_rows=ROWS)
+    assert not done.settled
+    assert (done.removed, done.source_rows) == ((0, ROWS + 1) if gain else (1, ROWS - 1))
+    again = convert(live, target, bridge=bridge, batch_rows=ROWS, remove=True)
+    assert convert(live, target, bridge=bridge, batch_rows=ROWS).settled
+    assert (again.added, again.removed) == ((1, 0) if gain else (0, 1))

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from isthmus.cli.options import Json, Quiet, Require, Seed
 from isthmus.cli.output import Output, facts
 from isthmus.cli.tables import say_value
+from isthmus.errors import UnknownNameError, VerdictError
 
 if TYPE_CHECKING:
     from isthmus.workflows import ConversionPlan, Converted
@@ -23,6 +24,8 @@ __all__ = [
     "convert_status",
     "convert_verify",
 ]
+
+REQUIRABLE = ("same",)
 
 SourceUrl = Annotated[
     str, typer.Argument(metavar="SRC", help="Store URL that is read.", show_default=False)
@@ -147,9 +150,14 @@ def convert_verify(
     queries: Annotated[
         int, typer.Option("--queries", metavar="N", min=1, help="Of these, rows to search for.")
     ] = 200,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Fail where a row is missing or differs.")
-    ] = False,
+    require: Annotated[
+        str | None,
+        typer.Option(
+            "--require",
+            metavar="VERDICT",
+            help="Fail unless the verdict is this: 'same', no row is missing or differs.",
+        ),
+    ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
     seed: Seed = 0,
@@ -159,10 +167,11 @@ def convert_verify(
     The overlap is the share of a row's ten neighbours in SRC that a search of DST finds, beside
     what doing nothing finds. Nothing is written.
     """
-    from isthmus.errors import StoreError
     from isthmus.workflows import verify_conversion
 
     output = Output("convert verify", as_json=as_json, quiet=quiet)
+    if require is not None and require not in REQUIRABLE:
+        raise UnknownNameError.of("verdict to require", require, REQUIRABLE)
     found = verify_conversion(
         source, target, bridge=_bridge(bridge), sample=sample, queries=queries, seed=seed
     )
@@ -183,8 +192,8 @@ def convert_verify(
     if not found.ok:
         shown = f", such as {', '.join(found.examples)}" if found.examples else ""
         output.warn(f"DST is not what SRC gives{shown}; run the conversion again, which repairs it")
-    if strict and not found.ok:
-        raise StoreError(
+    if require is not None and not found.ok:
+        raise VerdictError(
             expected="a target with every row of its source, as the bridge gives it",
             got=f"{found.target_rows:,} of {found.source_rows:,} rows; {found.missing:,} missing "
             f"and {found.differing:,} differing of {found.checked:,} compared",
@@ -337,6 +346,11 @@ def _done_lines(done: Converted) -> list[str]:
     ]
     if found:
         lines.append(f"second pass: {', '.join(found)}; run it again until nothing is")
-    else:
+    elif done.settled:
         lines.append(f"second pass: both sides hold the same {done.rows:,} rows")
+    else:
+        lines.append(
+            f"second pass: {done.rows:,} rows, the source has {done.source_rows:,} and changes; "
+            "run it again until both are the same"
+        )
     return lines

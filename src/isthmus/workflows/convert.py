@@ -42,8 +42,8 @@ class Converted:
         URLs.
     space : Space
         Of the target.
-    rows : int
-        Of the target, at the end.
+    rows, source_rows : int
+        Of the target and of the source, at the end.
     copied : int
         Rows that the first pass of this run wrote.
     resumed : bool
@@ -63,6 +63,7 @@ class Converted:
     target: str
     space: Space
     rows: int
+    source_rows: int
     copied: int
     resumed: bool
     added: int
@@ -74,8 +75,9 @@ class Converted:
 
     @property
     def settled(self) -> bool:
-        """Whether the second pass found nothing: both sides hold the same rows."""
-        return not (self.added or self.changed or self.removed)
+        """Whether the second pass found nothing, and both sides count the same rows."""
+        found = self.added or self.changed or self.removed
+        return not found and self.rows == self.source_rows
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -153,6 +155,7 @@ def convert(
             target=job.store.url,
             space=job.space,
             rows=job.store.count(),
+            source_rows=job.source.count(),
             copied=copied,
             resumed=resumed,
             added=run.state.added,
@@ -258,8 +261,8 @@ class _Run:
     def _removed(self, *, remove: bool) -> int:
         """Count the rows of the target that the source does not have any more."""
         job = self.job
-        if job.in_place or job.store.count() <= self.state.rows:
-            return 0  # every row of the source is there, so these are all
+        if job.in_place or job.store.count() <= job.source.count():
+            return 0  # rows that came meanwhile may hide some that went: the next pass finds those
         removed = 0
         for batch in job.store.scan(batch_size=self.batch_rows):
             ids = batch.vectors.ids.tolist()
