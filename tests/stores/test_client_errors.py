@@ -14,6 +14,7 @@ from isthmus.errors import (
     StoreError,
     StoreFullError,
 )
+from isthmus.stores._batches import write_in_parts
 from isthmus.stores._client_errors import (
     by_status,
     by_text,
@@ -21,7 +22,6 @@ from isthmus.stores._client_errors import (
     refused,
     shown,
     status_of,
-    write_in_parts,
 )
 from isthmus.stores._connected import Rows
 

@@ -18,6 +18,7 @@ from isthmus.errors import (
     MissingCollectionError,
     ParameterError,
     SpaceMismatchError,
+    StoreError,
     StoreUnreachableError,
     UnknownNameError,
     UnsupportedOperationError,
@@ -269,7 +270,7 @@ class TestTries:
     def test_what_will_not_pass_is_not_tried_again(self, fresh):
         store = opened()
         DictStore.failures[:] = [ValueError("wrong")]
-        with pytest.raises(StoreUnreachableError):
+        with pytest.raises(StoreError):
             store.count()
         assert fresh == []
 
@@ -286,7 +287,7 @@ class TestTries:
             DictStore._write(store, some)
 
         store._write = write
-        with pytest.raises(StoreUnreachableError):
+        with pytest.raises(StoreError):
             store.upsert(rows, notes={"cursor": "150"})
         assert (before, store.count(), calls) == (0, 64, [64, 64])
         assert store.notes() == {}
@@ -314,6 +315,20 @@ class TestSecrets:
         shown = "".join(traceback.format_exception(caught.value))
         assert "hunter2" not in shown
         assert ("refused" in shown) == (said == "no key")
+
+    @pytest.mark.parametrize(
+        "error", [OverflowError("hunter2"), ValueError(), RecursionError(), TypeError(), KeyError()]
+    )
+    def test_what_cannot_be_read_is_no_server_that_is_away(self, monkeypatch, error):
+        monkeypatch.setenv("ISTHMUS_DICT_SECRET", "hunter2")
+        store = opened()
+        DictStore.failures.append(error)
+        with pytest.raises(StoreError, match=f"that can be read; got {type(error).__name__}") as it:
+            store.count()
+        assert type(it.value) is StoreError
+        assert "hunter2" not in str(it.value)
+        assert not DictStore.failures
+        assert store.count() == 0
 
     def test_a_variable_that_is_not_set(self, monkeypatch):
         monkeypatch.delenv("MINE", raising=False)

@@ -25,6 +25,7 @@ from isthmus.errors import (
     ParameterError,
     ReadOnlyStoreError,
     SpaceMismatchError,
+    StoreBusyError,
     StoreFullError,
     StoreUnreachableError,
     UnsupportedOperationError,
@@ -720,12 +721,34 @@ class TestFailures:
             assert store.delete(["a\0b"]) == 0
             assert store.count() == 0
 
+    @pytest.mark.parametrize(
+        ("value", "read"),
+        [
+            ("'1e400'::numeric", "1" + "0" * 400),
+            ("repeat('9', 5000)::numeric", "9" * 5_000),
+            ("'0.1'::numeric", 0.1),
+            ("""'{"a": 1e400}'::jsonb""", {"a": "1" + "0" * 400}),
+            ("'NaN'::float8", "NaN"),
+        ],
+    )
+    def test_numbers_that_no_float_holds(self, url, sql, name, value, read):
+        sql(f"CREATE TABLE {name} AS SELECT 1 AS id, '[1,2,3]'::vector(3) AS e, {value} AS x")
+        with open_store(url) as store:
+            assert store.fetch_metadata(["1"]) == [{"x": read}]
+
+    def test_more_levels_than_can_be_read(self, url, sql, name):
+        sql(f"CREATE TABLE {name} (id int PRIMARY KEY, e vector(3), x jsonb)")
+        deep = "(repeat('[', 5000) || repeat(']', 5000))::jsonb"
+        sql(f"INSERT INTO {name} VALUES (1, '[1,2,3]', {deep})")
+        with open_store(url) as store, pytest.raises(InputError, match="row '1' with fewer levels"):
+            list(store.scan())
+
     def test_a_table_that_somebody_holds(self, url, sql, name, monkeypatch):
         monkeypatch.setattr("isthmus.stores._asking.PAUSES", (0.0,))
         with open_store(f"{url}&timeout=0.2", space=SPACE) as store:
             sql("BEGIN")
             sql(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
-            with pytest.raises(StoreUnreachableError, match="raise &timeout="):
+            with pytest.raises(StoreBusyError, match="raise &timeout="):
                 store.count()
             sql("ROLLBACK")
             assert store.count() == 0

@@ -355,7 +355,7 @@ class TestRights:
         assert "hunter2" not in str(caught.value)
         monkeypatch.delenv("ISTHMUS_REDIS_SECRET")
         with open_store(url, space=SPACE) as store:
-            monkeypatch.setenv("ISTHMUS_REDIS_SECRET", "hunter2")
+            monkeypatch.setattr(store, "_secret", "hunter2")
             error = store._in_our_words(redis.ResponseError("ERR what is hunter2"))
             assert "hunter2" not in str(error)
             assert "***" in str(error)

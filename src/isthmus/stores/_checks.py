@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,11 +23,14 @@ __all__ = [
     "check_collection",
     "check_notes",
     "check_where",
+    "from_json",
     "matches",
     "to_json",
 ]
 
 INT_BITS = 63
+ODD_NUMBERS = re.compile(r"[0-9]{19}|[0-9][eE]\+?[0-9]{3}")
+"""Signs of numbers that neither 64 bits nor a float may hold."""
 MAX_NAME = 255
 
 
@@ -132,16 +137,66 @@ def _to_json(fields: Mapping[str, Any], row: int) -> str | None:
         text = json.dumps(dict(fields), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise _not_json(fields, row, "JSON values only") from error
+    except RecursionError as error:
+        raise _not_json(fields, row, "fewer levels in one another") from error
     _check_text(text, name=f"the metadata of row {row}")
     return text if fields else None
+
+
+def from_json(text: str | None, name: str) -> dict[str, Any]:
+    """Return the metadata of the row of that name, none where it has no text.
+
+    A whole number over 64 bits comes as a float, and what no float holds as text.
+
+    Raises
+    ------
+    InputError
+        More levels in one another than Python reads.
+
+    Examples
+    --------
+    >>> from_json('{"a": 1000000000000000000000, "b": 1e400}', "row")
+    {'a': 1e+21, 'b': '1e400'}
+    """
+    if text is None:
+        return {}
+    try:
+        if ODD_NUMBERS.search(text):
+            return dict(json.loads(text, parse_int=_whole, parse_float=_finite))
+        return dict(json.loads(text))
+    except RecursionError as error:
+        raise InputError(
+            expected=f"metadata of the row {name[:40]!r} with fewer levels in one another",
+            got="more than can be read",
+            do="make them flat, or take them out",
+        ) from error
+
+
+def _whole(digits: str) -> int | float | str:
+    if len(digits) > 20:  # more than 64 bits have, and with a sign
+        return _finite(digits)
+    number = int(digits)
+    return number if -(2**INT_BITS) <= number < 2**INT_BITS else float(number)
+
+
+def _finite(digits: str) -> float | str:
+    number = float(digits)
+    return number if math.isfinite(number) else digits
 
 
 def _not_json(fields: object, row: int, expected: str) -> InputError:
     return InputError(
         expected=f"metadata with {expected}",
-        got=f"{str(fields)[:80]} in row {row}",
+        got=f"{_shown(fields)} in row {row}",
         do="write it as text, a number, true, false or null",
     )
+
+
+def _shown(fields: object) -> str:
+    try:
+        return str(fields)[:80]
+    except (ValueError, RecursionError):  # numbers of too many digits, too many levels
+        return "something else"
 
 
 def _check_number(value: object, *, name: str) -> None:
@@ -149,7 +204,7 @@ def _check_number(value: object, *, name: str) -> None:
     if isinstance(value, int) and value.bit_length() > INT_BITS:
         raise InputError(
             expected=f"a whole number of at most 64 bits as {name}",
-            got=f"{value:.3e}",
+            got=f"one of {value.bit_length():,} bits",
             do="write it as text",
         )
     if isinstance(value, float) and not np.isfinite(value):

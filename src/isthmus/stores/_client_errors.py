@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from isthmus.errors import (
     AccessDeniedError,
@@ -15,18 +15,18 @@ from isthmus.errors import (
     StoreFullError,
 )
 from isthmus.stores._asking import PAUSES
-from isthmus.stores._connected import Rows
 
 __all__ = [
     "BUSY_STATUSES",
     "by_status",
     "by_text",
     "chain",
+    "is_lost",
+    "not_understood",
     "refused",
     "shown",
     "status_of",
     "too_large",
-    "write_in_parts",
 ]
 
 BUSY_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -37,6 +37,8 @@ FULL = ("no space left", "disk is full", "disk full", "out of disk", "quota exce
 READ_ONLY = ("readonly database", "read-only", "read only")
 DENIED = ("permission denied", "unable to open database file", "access is denied")
 TOO_LARGE = ("payload too large", "larger than allowed")
+LOST = ("Connect", "Network", "OperationalError", "Rpc", "Timeout", "Transport", "Unavailable")
+"""Parts of the names of classes of errors in clients."""
 LOCKED = ("database is locked", "wouldblock", "already accessed by another")
 
 
@@ -57,6 +59,21 @@ def chain(error: BaseException) -> Iterator[BaseException]:
         seen.append(one)
         yield one
         one = getattr(one, "source", None) or one.__cause__ or one.__context__
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether an error, or one behind it, is of a connection: none was made, or it broke.
+
+    Examples
+    --------
+    >>> is_lost(TimeoutError()), is_lost(OverflowError())
+    (True, False)
+    """
+    return any(
+        isinstance(one, OSError) or any(sign in kind.__name__ for sign in LOST)
+        for one in chain(error)
+        for kind in type(one).__mro__
+    )
 
 
 def status_of(error: BaseException) -> int | None:
@@ -147,26 +164,19 @@ def too_large(error: BaseException) -> bool:
     return status_of(error) == 413 or any(words in str(error).casefold() for words in TOO_LARGE)
 
 
-def write_in_parts(write: Callable[[Rows], None], rows: Rows) -> None:
-    """Write rows in one request, or in as many halves as the server's limit of bytes asks for.
-
-    Rows of metadata have any size, so that their number alone does not tell.
-    """
-    try:
-        write(rows)
-    except Exception as error:
-        if len(rows.ids) == 1 or not too_large(error):
-            raise
-        middle = len(rows.ids) // 2
-        for part in (slice(0, middle), slice(middle, None)):
-            some = Rows(rows.ids[part], rows.vectors[part], rows.metadata[part])
-            write_in_parts(write, some)
-
-
 def refused(error: BaseException, *, where: str, secret: str | None) -> StoreError:
     """Say that a database refuses a request for good, in its own words."""
     return StoreError(
         expected=f"a request that {where} accepts",
         got=f"{type(error).__name__}: {shown(error, secret)}",
         do="see what it says; its version or its settings may not allow this",
+    )
+
+
+def not_understood(error: BaseException, *, where: str, secret: str | None) -> StoreError:
+    """Say that an answer could not be read: the fault of a program, and no time mends it."""
+    return StoreError(
+        expected=f"an answer of {where} that can be read",
+        got=f"{type(error).__name__}: {shown(error, secret)}",
+        do="if what it says does not help, report it, with the version of the client",
     )

@@ -7,7 +7,6 @@ None of these checks what it is given, splits it, or tries again: all of that ha
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import threading
 from abc import abstractmethod
@@ -29,13 +28,22 @@ from isthmus.errors import (
     MissingCollectionError,
     ParameterError,
     SpaceMismatchError,
+    StoreUnreachableError,
     UnknownIdError,
     UnsupportedOperationError,
 )
 from isthmus.spaces import Space, VectorSet
 from isthmus.spaces.ids import name_few
 from isthmus.stores._asking import asked, unreachable
-from isthmus.stores._checks import as_queries, as_texts, check_notes, check_where, to_json
+from isthmus.stores._checks import (
+    as_queries,
+    as_texts,
+    check_notes,
+    check_where,
+    from_json,
+    to_json,
+)
+from isthmus.stores._client_errors import chain, is_lost, not_understood
 from isthmus.stores._native import to_canonical
 from isthmus.stores._record import Record, unrecorded
 from isthmus.stores._url import StoreUrl, as_seconds
@@ -189,7 +197,7 @@ class ConnectedStore(Store):
 
     def _in_our_words(self, error: Exception) -> IsthmusError:
         """Say what an error of the client means for the caller."""
-        return unreachable(error, where=f"{self.scheme} at {self._url.place or self._url.path!r}")
+        return unreachable(error, where=self._where)
 
     # --- the contract -------------------------------------------------------------------------
 
@@ -296,7 +304,7 @@ class ConnectedStore(Store):
         if not self.capabilities.filters:
             raise self._refused("metadata")
         rows, places = self._look_up(as_texts(ids), vectors=False)
-        return [_fields(rows.metadata[place]) for place in places]
+        return [from_json(rows.metadata[place], rows.ids[place]) for place in places]
 
     def held(self, ids: Sequence[str]) -> Held:
         """Return the rows that are there; see `Store.held`."""
@@ -305,7 +313,7 @@ class ConnectedStore(Store):
         return Held(
             [text for part in parts for text in part.ids],
             np.concatenate(vectors),
-            [_fields(text) for part in parts for text in part.metadata],
+            [fields for part in parts for fields in map(from_json, part.metadata, part.ids)],
         )
 
     def search(
@@ -327,7 +335,9 @@ class ConnectedStore(Store):
         for page in self._pages(batch_size, cursor):
             rows = page.rows
             vectors = VectorSet(np.array(rows.ids, np.str_), rows.vectors, self.space)
-            yield Batch(vectors, CURSOR + page.after, tuple(map(_fields, rows.metadata)))
+            yield Batch(
+                vectors, CURSOR + page.after, tuple(map(from_json, rows.metadata, rows.ids))
+            )
 
     def scan_unchecked(
         self, *, batch_size: int = BATCH_ROWS, cursor: str = ""
@@ -335,6 +345,18 @@ class ConnectedStore(Store):
         """Yield all rows as they lie there; see `Store.scan_unchecked`."""
         for page in self._pages(batch_size, cursor):
             yield Unchecked(page.rows.ids, page.rows.vectors, CURSOR + page.after)
+
+    def record_space(self, space: Space) -> None:
+        """Record another space; see `Store.record_space`."""
+        have = (self.space.dim, self.space.metric)
+        if have != (space.dim, space.metric):
+            raise SpaceMismatchError(
+                expected=f"a space of dimension {have[0]} and metric {have[1]}, as {self.url} has",
+                got=f"dimension {space.dim} and metric {space.metric}",
+                do="give the space of the model that made the collection",
+            )
+        self._change_record(lambda record: record.with_space(space, own=record.own))
+        self._space, self._recorded = space, True
 
     def notes(self) -> dict[str, str]:
         """Return the notes; see `Store.notes`."""
@@ -363,21 +385,29 @@ class ConnectedStore(Store):
                 return action(*args, **kwargs)
 
         try:
-            return asked(one, transient=self._is_transient, in_our_words=self._in_our_words)
+            return asked(one, transient=self._is_transient, in_our_words=self._meaning)
         except IsthmusError as error:
             if self._tells_the_secret(error.__cause__):
                 error.__cause__ = error.__context__ = None  # nor may a traceback show it
             raise
 
+    def _meaning(self, error: Exception) -> IsthmusError:
+        """Say what an error means; only a lost connection means that the database is away."""
+        found = self._in_our_words(error)
+        away = isinstance(found, StoreUnreachableError)
+        if away and not self._is_transient(error) and not is_lost(error):
+            return not_understood(error, where=self._where, secret=self._secret)
+        return found
+
+    @property
+    def _where(self) -> str:
+        return f"{self.scheme} at {self._url.place or self._url.path!r}"
+
     def _tells_the_secret(self, error: BaseException | None) -> bool:
         """Whether what a client says holds the secret, in an error or in one behind it."""
-        seen: list[BaseException] = []
-        while self._secret and error is not None and error not in seen:
-            if self._secret in f"{error} {error!r}":
-                return True
-            seen.append(error)
-            error = error.__cause__ or error.__context__
-        return False
+        if not self._secret or error is None:
+            return False
+        return any(self._secret in f"{one} {one!r}" for one in chain(error))
 
     def _settle(self, space: Space | None) -> None:
         """Find out the space of the collection, or make the collection."""
@@ -564,7 +594,3 @@ def stacked(vectors: Sequence[npt.ArrayLike], dim: int) -> FloatArray:
     if not len(vectors):
         return np.empty((0, dim), np.float32)
     return np.asarray(np.stack([np.asarray(one, np.float32) for one in vectors]))
-
-
-def _fields(text: str | None) -> dict[str, Any]:
-    return {} if text is None else dict(json.loads(text))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import struct
 from collections.abc import Iterator, Sequence
@@ -30,7 +29,6 @@ INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 INTEGERS = ("int2", "int4", "int8")
 INT_MAX = 2**63
-LONG = re.compile("[0-9]{19}")
 
 
 def as_literal(vector: FloatArray) -> str:
@@ -87,19 +85,7 @@ def to_rows(found: Sequence[Sent], table: Table, *, dim: int) -> Rows:
         raise lengths_differ(table, dim, sorted(lengths))
     matrix = np.frombuffer(b"".join(vectors), numbers).astype(np.float32)
     matrix = matrix.reshape(len(found), dim)
-    return Rows([row[0] for row in found], matrix, [_as_written(row[1]) for row in found])
-
-
-def _as_written(text: str | None) -> str | None:
-    """Return metadata with large floats as such: jsonb writes 1e300 with all its digits."""
-    if text is None or not LONG.search(text):
-        return text
-    return json.dumps(json.loads(text, parse_int=_number), ensure_ascii=False)
-
-
-def _number(digits: str) -> float:
-    number = int(digits)
-    return number if -INT_MAX <= number < INT_MAX else float(number)
+    return Rows([row[0] for row in found], matrix, [row[1] for row in found])
 
 
 def lengths_differ(table: Table, dim: int, lengths: list[int]) -> CorruptStoreError:

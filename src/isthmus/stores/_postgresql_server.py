@@ -18,7 +18,6 @@ from isthmus.errors import (
     StoreBusyError,
     StoreError,
     StoreFullError,
-    StoreUnreachableError,
 )
 from isthmus.stores._asking import unreachable
 from isthmus.stores._url import StoreUrl
@@ -33,7 +32,7 @@ REFUSED = (
     "pg_hba.conf",
     "is not permitted to log",
 )
-BUSY = ("40001", "40P01", "53300", "55P03", "57014")
+BUSY = ("40001", "40P01", "53300", "55P03")
 GONE = ("57P01", "57P02", "57P03")
 
 
@@ -242,7 +241,7 @@ WORDS: dict[tuple[str, ...], tuple[type[IsthmusError], str, str]] = {
         "find out who removed or renamed it",
     ),
     ("57014",): (
-        StoreUnreachableError,
+        StoreBusyError,
         "an answer within the time that one statement may take",
         "raise &timeout=SECONDS, make an index, or ask for less",
     ),

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from isthmus._optional import require
 from isthmus.errors import NotAStoreError
 from isthmus.spaces import Space
+from isthmus.stores._batches import write_in_parts
 from isthmus.stores._chroma_collection import CAPABILITIES, ChromaCollection
-from isthmus.stores._client_errors import write_in_parts
 from isthmus.stores._connected import Rows
 
 __all__ = ["ChromaServerStore", "ChromaStore"]

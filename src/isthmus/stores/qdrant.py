@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from isthmus._optional import require
 from isthmus.errors import IsthmusError
 from isthmus.spaces import Space
-from isthmus.stores._client_errors import write_in_parts
+from isthmus.stores._batches import write_in_parts
 from isthmus.stores._connected import Rows
 from isthmus.stores._qdrant_collection import CAPABILITIES, QdrantCollection
 from isthmus.stores._qdrant_edge import EdgeEngine
