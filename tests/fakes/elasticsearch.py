@@ -224,7 +224,7 @@ class FakeElasticsearch(FakeServer):
         index, rest, items = self.one(names), iter(lines), []
         for line in rest:
             ((action, how),) = line.items()
-            only(how, "_id")
+            only(how, "_id", *(("retry_on_conflict",) if action == "update" else ()))
             body = None if action == "delete" else next(rest)
             try:
                 status = self.do(index, action, how["_id"], body)
@@ -254,11 +254,14 @@ class FakeElasticsearch(FakeServer):
             return 201 if there is None else 200
         if action != "update" or body is None:
             raise bad(f"Malformed action/metadata line: [{action}]", "illegal_argument_exception")
-        only(body, "script", "upsert")
+        only(body, "script", "upsert", "scripted_upsert")
         if there is None:
             if "upsert" not in body:
                 raise Rejected(404, "document_missing_exception", f"[{text}]: document missing")
-            index.written[text] = self.checked(index, body["upsert"])
+            made = body["upsert"]
+            if body.get("scripted_upsert"):
+                made = changed(made, body["script"])
+            index.written[text] = self.checked(index, made)
             return 201
         index.written[text] = self.checked(index, changed(there, body["script"]))
         return 200

@@ -104,7 +104,7 @@ def test_an_index_of_others_without_a_declared_dimension(at, theirs, server):
     with pytest.raises(EmptyInputError, match="nobody knows how long"):
         open_store(at(theirs))
     wide = Space(model="m", dim=384)
-    with open_store(at(theirs), space=wide) as store:
+    with open_store(at(theirs, "&sort=number"), space=wide) as store:
         assert (store.space, store.count(), list(store.scan())) == (wide, 0, [])
 
 
@@ -462,3 +462,35 @@ def test_a_missing_client_is_named_with_its_line(at, scheme, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match=rf"pip install 'isthmus\[{scheme}\]'"):
         open_store(at("docs"))
+
+
+# --- several vectors of a row ----------------------------------------------------------------
+
+
+def test_a_write_through_one_field_leaves_the_vectors_of_the_others(at, theirs, server, scheme):
+    server.indices["theirs"].properties["image"] = vector_field(scheme)
+    written = server.indices["theirs"].written
+    written["doc 0"]["image"] = [1.0, 0, 0, 0]
+    server.indices["theirs"].seen = dict(written)
+    with open_store(at(theirs, "&field=image")) as store:
+        space = Space(model="image", dim=4, metric=store.space.metric)
+    before = written["doc 0"]
+    with open_store(at(theirs, "&field=image"), space=space) as store:
+        assert store.delete(["doc 1"]) == 0  # which has no image
+        store.upsert(VectorSet(["doc 0", "doc 2"], [[0, 2, 0, 0], [0, 0, 3, 0]], space))
+        assert store.count() == 2
+    assert written["doc 0"] == {**before, "image": [0, 2, 0, 0]}
+    assert {"embedding", "image"} <= written["doc 2"].keys()
+    assert "doc 1" in written
+
+
+def test_a_second_vector_that_came_while_the_store_was_open_stays(at, rows):
+    first, second = rows(3), Space(model="second", dim=2)
+    with open_store(at("docs"), space=first.space) as store:
+        store.upsert(first)
+        with open_store(at("docs", "&vector=second"), space=second) as beside:
+            beside.upsert(VectorSet(first.ids, [[1, 2]] * 3, second))
+            store.upsert(first, metadata=[{"a": {"b": 1}}] * 3)
+            store.upsert(first, metadata=[{"a": {"c": 1}}] * 3)
+            assert beside.count() == 3
+            assert beside.fetch_metadata(["row-0"]) == [{"a": {"c": 1}}]

@@ -43,6 +43,11 @@ PUT_ALL = "ctx._source.putAll(params.row)"
 """Script that replaces some fields of a document whole: a plain update would merge mappings."""
 
 
+REMOVE = "ctx._source.remove(params.field)"
+CONFLICTS = 3
+"""How often an update is done again where another writer was faster."""
+
+
 class Refused(Exception):  # noqa: N818 - what a database answered, before it is said in our words
     """An answer that is not a success.
 
@@ -309,31 +314,33 @@ class ElasticStore(ConnectedStore):
         return int(self._request("POST", f"{self._path}/_count", {"query": self._has({})})["count"])
 
     def _write(self, rows: Rows) -> None:
-        second = "vector" in self._url.options
         lines: list[tuple[dict[str, Any], dict[str, Any] | None]] = []
+        whole = self._fields.own and not self._ask(self._has_several)
         for text, vector, metadata in zip(
             rows.ids, rows.vectors.tolist(), rows.metadata, strict=True
         ):
             source = self._fields.to_source(text, vector, metadata)
-            if not second:
+            if whole:
                 lines.append(({"index": {"_id": text}}, source))
                 continue
-            kept = ("id", self._fields.vector) if metadata is None else tuple(source)
-            row = {name: source[name] for name in kept if name in source}
-            script = {"source": PUT_ALL, "lang": "painless", "params": {"row": row}}
-            lines.append(({"update": {"_id": text}}, {"script": script, "upsert": source}))
+            if metadata is None and "vector" in self._url.options:
+                source = {
+                    name: source[name] for name in ("id", self._fields.vector) if name in source
+                }
+            lines.append(_update(text, PUT_ALL, row=source))
         self._bulk(lines)
+
+    def _has_several(self) -> bool:
+        """Whether rows have other vectors, which must stay; another program may have added one."""
+        fields = self._mapping().get("properties", {}).values()
+        return sum(field.get("type") in VECTORS for field in fields) > 1
 
     def _remove(self, ids: list[str]) -> None:
         if "vector" not in self._url.options:
             self._bulk([({"delete": {"_id": text}}, None) for text in ids])
             return
-        script = {
-            "source": "ctx._source.remove(params.field)",
-            "lang": "painless",
-            "params": {"field": self._fields.vector},
-        }
-        self._bulk([({"update": {"_id": text}}, {"script": script}) for text in ids])
+        field = self._fields.vector
+        self._bulk([_update(text, REMOVE, create=False, field=field) for text in ids])
 
     def _bulk(self, lines: list[tuple[dict[str, Any], dict[str, Any] | None]]) -> None:
         for body in _messages(lines):
@@ -454,6 +461,16 @@ class ElasticStore(ConnectedStore):
             got="one that is blocked for writing",
             do="remove the block of the index (index.blocks)",
         )
+
+
+def _update(
+    text: str, source: str, *, create: bool = True, **params: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the lines that change a document by a script, or make it by the same one."""
+    body: dict[str, Any] = {"script": {"source": source, "lang": "painless", "params": params}}
+    if create:
+        body |= {"scripted_upsert": True, "upsert": {}}
+    return {"update": {"_id": text, "retry_on_conflict": CONFLICTS}}, body
 
 
 def _messages(lines: list[tuple[dict[str, Any], dict[str, Any] | None]]) -> Iterator[list[str]]:

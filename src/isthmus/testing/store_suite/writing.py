@@ -373,6 +373,14 @@ def has_a_second_vector(make: MakeStore) -> None:
             expect(second.space == other and second.count() == 20, "the second vector, again")
         same_rows(given)
         same_answers(given, random_set(4, some_space(), seed=3).matrix(), k=5)
+        given.upsert(random_set(5, some_space(), seed=4))
+        same_rows(given)
+        with kind.open(url) as second:
+            same_rows(Given(second, beside.reference))
+            expect(second.delete(["row-1", "row-30"]) == 1, "only rows that have it lose it")
+            beside.reference.delete(["row-1"])
+            same_rows(Given(second, beside.reference))
+        same_rows(given)
 
 
 def moves_a_name(make: MakeStore) -> None:
