@@ -141,13 +141,12 @@ class DictStore(ConnectedStore):
         some = ids[start : start + limit]
         return Page(self._rows(some), some[-1] if some else after)
 
-    def take_name(self, name, *, former):
+    def _take_name(self, name, former):
         mine = self._url.collection
         moved = {mine: name, name: former}
         tables = {moved.get(key, key): table for key, table in self.tables.items()}
         self.tables.clear()
         self.tables.update(tables)
-        self._url = replace(self._url, collection=name)
         return former
 
     def _is_transient(self, error):
@@ -291,6 +290,32 @@ class TestTries:
             store.upsert(rows, notes={"cursor": "150"})
         assert (before, store.count(), calls) == (0, 64, [64, 64])
         assert store.notes() == {}
+
+
+class TestNames:
+    def test_the_rule_holds_for_the_new_name_and_the_former(self):
+        store = opened()
+        for name, former in (("Docs", "before"), ("live", "x" * 41), ("", "before")):
+            with pytest.raises(ParameterError, match="a collection name"):
+                store.take_name(name, former=former)
+        assert list(DictStore.tables) == ["docs"]
+        assert store.take_name("live", former="before") == "before"
+        assert store.url == "dict://host?collection=live"
+
+    def test_an_alias_has_no_former_name(self, monkeypatch):
+        able = replace(DictStore.capabilities, switch="alias")
+        monkeypatch.setattr(DictStore, "capabilities", able)
+        store = opened()
+        with pytest.raises(ParameterError, match="a collection name as dict allows"):
+            store.take_name("Docs")
+        monkeypatch.setattr(DictStore, "_take_name", lambda _, name, former: name + former)
+        assert store.take_name("live") == "live"
+        assert store.url == URL
+
+    def test_a_store_without_a_switch(self, monkeypatch):
+        monkeypatch.setattr(DictStore, "capabilities", replace(DictStore.capabilities, switch=None))
+        with pytest.raises(UnsupportedOperationError, match="move a name at one instant"):
+            opened().take_name("live", former="before")
 
 
 class TestSecrets:

@@ -262,9 +262,22 @@ def test_a_name_that_is_an_index_is_not_taken(at, rows):
     with (
         open_store(at("one"), space=rows(1).space) as one,
         open_store(at("two"), space=rows(1).space),
-        pytest.raises(ParameterError, match="Invalid alias name"),
+        pytest.raises(ParameterError, match="'two', which is a collection"),
     ):
         one.take_name("two", former="")
+
+
+def test_an_alias_of_several_indices_is_not_moved(at, server, rows):
+    with (
+        open_store(at("one"), space=rows(1).space) as one,
+        open_store(at("two"), space=rows(1).space) as two,
+    ):
+        assert one.take_name("live", former="") == ""
+        for name in ("one", "two"):
+            server.aliases.setdefault("live", set()).add(name)
+        with pytest.raises(ParameterError, match="'live', which leads to one, two"):
+            two.take_name("live", former="")
+        assert server.aliases["live"] == {"one", "two"}
 
 
 def test_an_object_stays_with_its_index_when_the_alias_moves(at, rows):

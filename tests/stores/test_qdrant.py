@@ -507,7 +507,7 @@ class TestServer:
         assert (old.count(), new.count()) == (3, 0)
         assert open_store(at.replace("docs", "live")).space == new.space
         assert fake.aliases == {"live": "new"}
-        with pytest.raises(ParameterError, match="'old', which is the name of a collection"):
+        with pytest.raises(ParameterError, match="'old', which is a collection"):
             new.take_name("old", former="")
         for store in (old, new, live):
             store.close()

@@ -282,7 +282,7 @@ class TestOwn:
                 live.upsert(ones("b"))
                 assert (old.count(), new.count()) == (2, 0)
                 assert old.notes() == {"x": "1"}
-            with pytest.raises(ParameterError, match="which is an index"):
+            with pytest.raises(ParameterError, match="which is a collection"):
                 new.take_name(name, former="")
 
     def test_two_that_make_it_at_once(self, url):

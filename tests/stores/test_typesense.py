@@ -251,7 +251,7 @@ class TestOwn:
                 assert old.notes() == {"x": "1"}
             with pytest.raises(ParameterError, match="which is a collection"):
                 new.take_name(name, former="")
-            with pytest.raises(ParameterError, match="a name of"):
+            with pytest.raises(ParameterError, match="a collection name as typesense"):
                 new.take_name("a/b", former="")
 
     @pytest.mark.parametrize("options", ["&index=flat", "&tls=maybe"])

@@ -268,7 +268,7 @@ def test_an_object_stays_with_its_collection_when_the_alias_moves(at, rows):
             assert application.count() == 3
         with open_store(at("Live")) as application:
             assert application.count() == 0
-        with pytest.raises(ParameterError, match="'Two', a collection"):
+        with pytest.raises(ParameterError, match="'Two', which is a collection"):
             one.take_name("Two", former="")
 
 

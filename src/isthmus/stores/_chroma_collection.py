@@ -259,11 +259,6 @@ class ChromaCollection(ConnectedStore):
         before = self._collection.get(limit=start, offset=0, include=[])["ids"]
         return before.index(last) + 1 if last in before else 0
 
-    def take_name(self, name: str, *, former: str) -> str:
-        """Rename twice; see `Store.take_name`. A call that was cut short ends when repeated."""
-        with self._lock:
-            return self._ask(self._take_name, name, former)
-
     def _take_name(self, name: str, former: str) -> str:
         holder, taken = self._named(name), self._named(former)
         if holder is not None and holder.id == self._collection.id:
@@ -278,7 +273,6 @@ class ChromaCollection(ConnectedStore):
             holder.modify(name=former)
             taken = holder
         self._collection.modify(name=name)
-        self._url = replace(self._url, collection=name)
         return former if taken is not None else ""
 
     def _is_transient(self, error: Exception) -> bool:

@@ -9,6 +9,7 @@ from isthmus.errors import (
     InputError,
     IsthmusError,
     MissingCollectionError,
+    ParameterError,
     ReadOnlyStoreError,
     StoreBusyError,
     StoreError,
@@ -22,6 +23,7 @@ __all__ = [
     "by_text",
     "chain",
     "is_lost",
+    "not_an_alias",
     "not_understood",
     "refused",
     "shown",
@@ -162,6 +164,15 @@ def by_status(error: BaseException, *, where: str, secret: str | None) -> Isthmu
 def too_large(error: BaseException) -> bool:
     """Whether a server refuses a request for its size."""
     return status_of(error) == 413 or any(words in str(error).casefold() for words in TOO_LARGE)
+
+
+def not_an_alias(name: str) -> ParameterError:
+    """Say that a name is that of a collection itself, which cannot move at one instant."""
+    return ParameterError(
+        expected="a name that is free or an alias",
+        got=f"{name!r}, which is a collection",
+        do="let applications use an alias; nothing else moves at one instant here",
+    )
 
 
 def refused(error: BaseException, *, where: str, secret: str | None) -> StoreError:

@@ -11,7 +11,7 @@ import re
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, ParamSpec, Self, TypeVar
 
 import numpy as np
@@ -38,6 +38,7 @@ from isthmus.stores._asking import asked, unreachable
 from isthmus.stores._checks import (
     as_queries,
     as_texts,
+    check_collection,
     check_notes,
     check_where,
     from_json,
@@ -195,6 +196,10 @@ class ConnectedStore(Store):
     def _is_transient(self, error: Exception) -> bool:
         """Whether the same request may succeed a moment later: connection lost, time out, busy."""
 
+    def _take_name(self, name: str, former: str) -> str:
+        """Move a name as ``capabilities.switch`` says; see `Store.take_name`."""
+        return super().take_name(name, former=former)
+
     def _in_our_words(self, error: Exception) -> IsthmusError:
         """Say what an error of the client means for the caller."""
         return unreachable(error, where=self._where)
@@ -205,13 +210,7 @@ class ConnectedStore(Store):
     def open(cls, url: str, *, space: Space | None = None) -> Self:
         """Open a collection; see `Store.open`."""
         parsed = StoreUrl.parse(url, options=(*cls.options, *COMMON_OPTIONS))
-        rule = cls.capabilities.names
-        if not re.fullmatch(rule.pattern, parsed.collection):
-            raise ParameterError(
-                expected=f"a collection name as {cls.scheme} allows: {rule.words}",
-                got=repr(parsed.collection[:80]),
-                do="choose another name",
-            )
+        cls._check_name(parsed.collection)
         if parsed.options.get("vector") and not cls.capabilities.several_vectors:
             raise UnsupportedOperationError(
                 expected="a store whose rows can have several vectors",
@@ -370,6 +369,18 @@ class ConnectedStore(Store):
             raise self._refused("notes")
         self._keep_notes(check_notes(notes))
 
+    def take_name(self, name: str, *, former: str = "") -> str:
+        """Make a name lead here; see `Store.take_name`."""
+        switch = self.capabilities.switch
+        if switch is None:
+            return super().take_name(name, former=former)
+        for one in (name,) if switch == "alias" else (name, former):
+            self._check_name(check_collection(one))
+        led = self._ask(self._take_name, name, former)
+        if switch != "alias":
+            self._url = replace(self._url, collection=name)
+        return led
+
     def close(self) -> None:
         """Let go of the connection."""
         with self._lock:
@@ -480,6 +491,16 @@ class ConnectedStore(Store):
     def _change_record(self, change: Callable[[Record], Record]) -> None:
         entries = dict(change(self._record()).entries)
         self._ask(self._write_record, entries)
+
+    @classmethod
+    def _check_name(cls, name: str) -> None:
+        rule = cls.capabilities.names
+        if not re.fullmatch(rule.pattern, name):
+            raise ParameterError(
+                expected=f"a collection name as {cls.scheme} allows: {rule.words}",
+                got=repr(name[:80]),
+                do="choose another name",
+            )
 
     def _check_metric(self, metric: Metric) -> None:
         if metric not in self.capabilities.metrics:

@@ -23,7 +23,7 @@ from isthmus.errors import (
     UnsupportedOperationError,
 )
 from isthmus.spaces import Space
-from isthmus.stores._client_errors import BUSY_STATUSES, by_status, refused
+from isthmus.stores._client_errors import BUSY_STATUSES, by_status, not_an_alias, refused
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows, stacked
 from isthmus.stores._elastic_fields import OWN_FIELDS, VECTORS, Fields
 from isthmus.stores.base import Capabilities, NameRule
@@ -273,18 +273,20 @@ class ElasticStore(ConnectedStore):
         meta = {**self._mapping().get("_meta", {}), "isthmus": entries}
         self._request("PUT", f"{self._path}/_mapping", {"_meta": meta})
 
-    def take_name(self, name: str, *, former: str) -> str:
-        """Make an alias lead here; see `Store.take_name`."""
+    def _take_name(self, name: str, former: str) -> str:
         del former
-        return self._ask(self._take_name, name)
-
-    def _take_name(self, name: str) -> str:
         try:
             found = self._request("GET", f"/_alias/{quote(name, safe='')}")
         except Refused as error:
             if error.status_code != 404:
                 raise
             found = {}
+        if len(found) > 1:
+            raise ParameterError(
+                expected="an alias of one index",
+                got=f"{name!r}, which leads to {', '.join(sorted(found))}",
+                do="take it from all of them but one, or use another alias",
+            )
         actions = [{"remove": {"index": there, "alias": name}} for there in sorted(found)]
         actions.append({"add": {"index": self._name, "alias": name}})
         try:
@@ -292,12 +294,8 @@ class ElasticStore(ConnectedStore):
         except Refused as error:
             if error.kind != "invalid_alias_name_exception":
                 raise
-            raise ParameterError(
-                expected="a name that is free or an alias",
-                got=f"{name!r}: {error.reason[:100]}",
-                do="let the application use an alias, or rename the index first",
-            ) from error
-        return ", ".join(sorted(found))
+            raise not_an_alias(name) from error
+        return next(iter(found), "")
 
     # --- rows ---------------------------------------------------------------------------------
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from isthmus._types import FloatArray
-from isthmus.errors import ParameterError
-from isthmus.stores._client_errors import status_of
+from isthmus.stores._client_errors import not_an_alias, status_of
 from isthmus.stores._qdrant_engine import VectorConfig
 from isthmus.stores._qdrant_points import ID, Filter, NativeId, Point, native_id
 
@@ -241,11 +240,7 @@ class HttpEngine:
         """Let an alias lead here at one instant, and return where it led."""
         former = self._aliases().get(name, "")
         if not former and self._info(name) is not None:
-            raise ParameterError(
-                expected="an alias, or a name that nothing has",
-                got=f"{name!r}, which is the name of a collection itself",
-                do="let applications use an alias: Qdrant moves nothing else at one instant",
-            )
+            raise not_an_alias(name)
         models = self._models
         steps: list[Any] = []
         if former:

@@ -8,7 +8,6 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -346,15 +345,9 @@ class DuckdbStore(ConnectedStore):
 
     # --- names --------------------------------------------------------------------------------
 
-    def take_name(self, name: str, *, former: str) -> str:
-        """Rename this table, and the one that was called so; see `Store.take_name`."""
+    def _take_name(self, name: str, former: str) -> str:
         if name == self._url.collection:
             return ""
-        taken = self._ask(self._rename, name, former)
-        self._url = replace(self._url, collection=name)
-        return former if taken else ""
-
-    def _rename(self, name: str, former: str) -> bool:
         taken = bool(self._file.columns(name))
         if taken and self._file.columns(former):
             raise ParameterError(
@@ -366,4 +359,4 @@ class DuckdbStore(ConnectedStore):
             if taken:
                 self._file.run(f"ALTER TABLE main.{quoted(name)} RENAME TO {quoted(former)}")
             self._file.run(f"ALTER TABLE {self._table} RENAME TO {quoted(name)}")
-        return taken
+        return former if taken else ""

@@ -26,7 +26,7 @@ from isthmus.errors import (
     UnsupportedOperationError,
 )
 from isthmus.spaces import Space
-from isthmus.stores._client_errors import refused, shown
+from isthmus.stores._client_errors import not_an_alias, refused, shown
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows, stacked
 from isthmus.stores._milvus_fields import MAX_TOKENS, Fields
 from isthmus.stores._tokens import token
@@ -224,12 +224,8 @@ class MilvusStore(ConnectedStore):
         for _ in "12":  # Milvus 2.3 writes to its disk what was there before the last change
             self._client.alter_collection_properties(self._name, properties, timeout=self.timeout)
 
-    def take_name(self, name: str, *, former: str) -> str:
-        """Make an alias lead here; see `Store.take_name`."""
+    def _take_name(self, name: str, former: str) -> str:
         del former
-        return self._ask(self._take_name, name)
-
-    def _take_name(self, name: str) -> str:
         there = self._client.has_collection(name, timeout=self.timeout)
         if not there:
             self._client.create_alias(self._name, name, timeout=self.timeout)
@@ -237,11 +233,7 @@ class MilvusStore(ConnectedStore):
         described = self._client.describe_collection(name, timeout=self.timeout)
         leads = str(described["collection_name"])
         if leads == name:
-            raise ParameterError(
-                expected="a name that is free or an alias",
-                got=f"{name!r}, a collection",
-                do="let the application use an alias, or rename the collection first",
-            )
+            raise not_an_alias(name)
         self._client.alter_alias(self._name, name, timeout=self.timeout)
         return leads
 

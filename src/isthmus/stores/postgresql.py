@@ -75,12 +75,11 @@ class PostgresqlStore(ConnectedStore):
         for name in (url.collection, *(url.options.get(o, "") for o in ("schema", "id", "column"))):
             _check_name(name)
 
-    def take_name(self, name: str, *, former: str) -> str:
+    def take_name(self, name: str, *, former: str = "") -> str:
         """Rename in one transaction; see `Store.take_name`."""
         for one in (name, former):
             _check_name(one)
-        led = self._ask(self._rename, name, former)
-        self._url = replace(self._url, collection=name)
+        led = super().take_name(name, former=former)
         self._ask(self._exists)
         return led
 
@@ -218,7 +217,7 @@ class PostgresqlStore(ConnectedStore):
             found: dict[str, str] = _part("notes").read_notes(connection, self._table)
         return found
 
-    def _rename(self, name: str, former: str) -> str:
+    def _take_name(self, name: str, former: str) -> str:
         with self._changing("rename the table") as connection:
             led: str = _part("schema").rename(connection, self._table, name, former=former)
         return led

@@ -98,11 +98,10 @@ class QdrantServerStore(QdrantCollection):
     def _write(self, rows: Rows) -> None:
         write_in_parts(super()._write, rows)
 
-    def take_name(self, name: str, *, former: str) -> str:
-        """Move an alias; see `Store.take_name`."""
+    def _take_name(self, name: str, former: str) -> str:
         del former
         engine: Any = self._engine
-        return str(self._ask(engine.take_name, name))
+        return str(engine.take_name(name))
 
     def _is_transient(self, error: Exception) -> bool:
         return is_transient(error)

@@ -24,6 +24,7 @@ from isthmus.errors import (
 )
 from isthmus.spaces import Space
 from isthmus.stores._asking import unreachable
+from isthmus.stores._client_errors import not_an_alias
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows
 from isthmus.stores._redis_errors import WORDS
 from isthmus.stores._redis_filter import filter_of
@@ -84,11 +85,6 @@ class RedisStore(ConnectedStore):
             raise _bad("ef_search", "a number from 1 to 100000", text)
         self._ef = int(text)
         self._tls = url.flag("tls")
-
-    def take_name(self, name: str, *, former: str) -> str:
-        """Move an alias; see `Store.take_name`."""
-        del former
-        return self._ask(self._take_name, name)
 
     def info(self) -> dict[str, Any]:
         """Return the facts of `Store.info`, and how many hashes the index could not take in."""
@@ -297,15 +293,12 @@ class RedisStore(ConnectedStore):
                 return None
             raise
 
-    def _take_name(self, name: str) -> str:
+    def _take_name(self, name: str, former: str) -> str:
+        del former
         found = self._info(name)
         led = "" if found is None else found[1].decode()
         if led == name:
-            raise ParameterError(
-                expected="an alias, or a free name",
-                got=f"{name!r}, which is an index",
-                do="let applications use an alias: FT.ALIASADD",
-            )
+            raise not_an_alias(name)
         with self._writing():
             self._client.execute_command("FT.ALIASUPDATE", name, self._index.name)
         return led

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,6 +14,7 @@ from urllib.parse import quote
 from isthmus._types import FloatArray, Metric
 from isthmus.errors import IsthmusError, ParameterError, ReadOnlyStoreError
 from isthmus.spaces import Space
+from isthmus.stores._client_errors import not_an_alias
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows
 from isthmus.stores._typesense_documents import ODD, Schema, read_schema
 from isthmus.stores._typesense_server import MOST_HITS, Server, gone
@@ -72,17 +72,6 @@ class TypesenseStore(ConnectedStore):
                 got=repr(url.options["index"][:40]),
                 do="change the URL",
             )
-
-    def take_name(self, name: str, *, former: str) -> str:
-        """Move an alias; see `Store.take_name`."""
-        del former
-        if not re.fullmatch(self.capabilities.names.pattern, name):
-            raise ParameterError(
-                expected=f"a name of {self.capabilities.names.words}",
-                got=repr(name[:40]),
-                do="choose another",
-            )
-        return self._ask(self._take_name, name)
 
     # --- what ConnectedStore asks for ---------------------------------------------------------
 
@@ -232,7 +221,8 @@ class TypesenseStore(ConnectedStore):
             if not said["success"]:
                 raise self._server.refusal(str(said.get("error")))
 
-    def _take_name(self, name: str) -> str:
+    def _take_name(self, name: str, former: str) -> str:
+        del former
         found = self._server.get("aliases", name)
         try:
             with self._writing():
@@ -240,11 +230,7 @@ class TypesenseStore(ConnectedStore):
         except self._server.errors.ServerError as error:
             if "conflicts" not in str(error):
                 raise
-            raise ParameterError(
-                expected="an alias, or a free name",
-                got=f"{name!r}, which is a collection",
-                do="let applications use an alias",
-            ) from error
+            raise not_an_alias(name) from error
         return "" if found is None else str(found["collection_name"])
 
     def _count_all(self) -> int:

@@ -23,7 +23,14 @@ from isthmus.errors import (
     UnsupportedOperationError,
 )
 from isthmus.spaces import Space
-from isthmus.stores._client_errors import BUSY_STATUSES, by_status, by_text, refused, status_of
+from isthmus.stores._client_errors import (
+    BUSY_STATUSES,
+    by_status,
+    by_text,
+    not_an_alias,
+    refused,
+    status_of,
+)
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows, stacked
 from isthmus.stores._weaviate_objects import (
     OWN_PROPERTIES,
@@ -238,22 +245,14 @@ class WeaviateStore(ConnectedStore):
                 return len(vector), self._metric
         return None, self._metric
 
-    def take_name(self, name: str, *, former: str) -> str:
-        """Make an alias lead here; see `Store.take_name`."""
+    def _take_name(self, name: str, former: str) -> str:
         del former
-        return self._ask(self._take_name, name)
-
-    def _take_name(self, name: str) -> str:
         leads = self._leads(name)
         if leads:
             self._rest("PUT", "aliases", name, body={"class": self._name})
             return leads
         if self._rest("GET", "schema", name) is not None:
-            raise ParameterError(
-                expected="a name that is free or an alias",
-                got=f"{name!r}, a collection",
-                do="let the application use an alias",
-            )
+            raise not_an_alias(name)
         if self._rest("POST", "aliases", body={"alias": name, "class": self._name}) is None:
             raise UnsupportedOperationError(
                 expected="Weaviate 1.32 or later, which has aliases",
