@@ -7,6 +7,7 @@ came with 1.16, new vectors for a collection that is there with 1.18.
 
 from __future__ import annotations
 
+import json
 import uuid
 from dataclasses import dataclass, field
 from typing import Any
@@ -83,7 +84,6 @@ class FakeQdrant(FakeServer):
             ("GET",): self._info,
             ("PATCH",): self._patch,
             ("PUT", "points"): _upsert,
-            ("PUT", "points", "vectors"): _update_vectors,
             ("POST", "points"): _retrieve,
             ("POST", "points", "delete"): _delete,
             ("POST", "points", "vectors", "delete"): _delete_vectors,
@@ -242,10 +242,29 @@ def _update_vectors(collection: Collection, body: dict[str, Any]) -> Any:
 
 def _batch(collection: Collection, body: dict[str, Any]) -> Any:
     for operation in body["operations"]:
-        given = operation["overwrite_payload"]
+        ((kind, given),) = operation.items()
+        if kind == "update_vectors":
+            _update_vectors(collection, given)
+            continue
         for native in given["points"]:
-            collection.points[native]["payload"] = given["payload"]
+            point = collection.points[native]
+            point["payload"] = _changed(point["payload"], kind, given)
     return [_done() for _ in body["operations"]]
+
+
+def _changed(payload: dict[str, Any], kind: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Return a payload after one operation; a key is a path, in quotes or of one plain word."""
+    if kind == "overwrite_payload":
+        return dict(given["payload"])
+    if kind == "delete_payload":
+        gone = [json.loads(key) for key in given["keys"]]
+        return {key: one for key, one in payload.items() if key not in gone}
+    if kind != "set_payload":
+        raise Refusal(400, f"unknown variant `{kind}`")
+    key = given.get("key")
+    if key is None:
+        return payload | given["payload"]
+    return payload | {key: (payload.get(key) or {}) | given["payload"]}
 
 
 def _delete(collection: Collection, body: dict[str, Any]) -> Any:

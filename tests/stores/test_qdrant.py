@@ -33,6 +33,7 @@ from isthmus.errors import (
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores import _asking, open_store
 from isthmus.stores._qdrant_errors import in_our_words
+from isthmus.stores._qdrant_points import native_id
 
 SPACE = Space(model="m", dim=3)
 ROWS = VectorSet(["a", "7", "c"], [[1, 0, 0], [0, 2, 0], [3, 3, 0]], SPACE)
@@ -204,10 +205,88 @@ class TestTheirCollections:
         first, second = Space(model="a", dim=3, metric="dot"), Space(model="b", dim=2)
         with open_store(url, space=first) as one, open_store(f"{url}&vector=b", space=second) as b:
             b.upsert(VectorSet(["1"], [[3, 4]], second))
-            one._configs = one._engine.vectors()  # as when it is opened after that
             one.upsert(VectorSet(["1"], [[9, 9, 9]], first), metadata=[{"new": 1}])
             assert b.fetch(["1"]).matrix() == pytest.approx(np.array([[0.6, 0.8]]))
             assert one.fetch_metadata(["1"]) == [{"new": 1}]
+
+
+class TestSeveralVectors:
+    FIRST, SECOND = Space(model="a", dim=2), Space(model="b", dim=2)
+
+    def both(self, url):
+        one = open_store(url, space=self.FIRST)
+        two = open_store(f"{url}&vector=b", space=self.SECOND)
+        one.upsert(VectorSet(["x"], [[3, 4]], self.FIRST), metadata=[{"v": 1, "a.b": 2, '"': 3}])
+        two.upsert(VectorSet(["x"], [[0, 7]], self.SECOND))
+        return one, two
+
+    def test_metadata_and_lengths_are_those_of_the_last_write(self, url):
+        one, two = self.both(url)
+        with one, two:
+            assert two.fetch_metadata(["x"]) == [{"v": 1, "a.b": 2, '"': 3}]
+            one.upsert(VectorSet(["x"], [[0, 10]], self.FIRST), metadata=[{"v": 2}])
+            assert one.fetch(["x"]).matrix().tolist() == [[0, 10]]
+            assert two.fetch(["x"]).matrix().tolist() == [[0, 7]]
+            assert one.fetch_metadata(["x"]) == [{"v": 2}]
+            two.upsert(VectorSet(["x"], [[1, 0]], self.SECOND), metadata=[{"w": 3}])
+            assert one.fetch(["x"]).matrix().tolist() == [[0, 10]]
+            assert two.fetch(["x"]).matrix().tolist() == [[1, 0]]
+            assert one.fetch_metadata(["x"]) == [{"w": 3}]
+
+    def test_two_writers_of_one_row_lose_nothing_of_each_other(self, url):
+        one, two = self.both(url)
+        with one, two:
+            for store, rows in ((one, [[5, 0]]), (two, [[6, 0]])):
+
+                def between(*given, write=store._engine.write, store=store, rows=rows):
+                    other = two if store is one else one
+                    beside = VectorSet(["x"], np.array(rows) + 1, other.space)
+                    other.upsert(beside, metadata=[{"by": 1}] if other is one else None)
+                    write(*given)
+
+                store._engine.write = between
+                store.upsert(VectorSet(["x"], rows, store.space))
+                del store._engine.write
+            assert one.fetch(["x"]).matrix() == pytest.approx(np.array([[7, 1]]))
+            assert two.fetch(["x"]).matrix().tolist() == [[6, 0]]
+            assert one.fetch_metadata(["x"]) == [{"by": 1}]
+
+    def test_other_kinds_of_vectors_stay(self, tmp_path):
+        url = f"qdrant:///{tmp_path}?collection=docs"
+        one, two = self.both(url)
+        with one, two:
+            update, shard = qdrant_edge.UpdateOperation, one._engine._open
+            shard.update(update.create_sparse_vector("words"))
+            (record,) = shard.retrieve([native_id("x")], with_payload=True, with_vector=True)
+            words = qdrant_edge.SparseVector([1, 5], [0.5, 0.25])
+            point = qdrant_edge.Point(record.id, {**record.vector, "words": words}, record.payload)
+            shard.update(update.upsert_points([point]))
+            one.upsert(VectorSet(["x"], [[0, 10]], self.FIRST))
+            (record,) = shard.retrieve([native_id("x")], with_payload=True, with_vector=True)
+            assert (record.vector["words"].indices, record.vector["b"]) == ([1, 5], [0, 1])
+
+    def test_a_folder_is_written_to_by_one_request(self, tmp_path, monkeypatch):
+        one, two = self.both(f"qdrant:///{tmp_path}?collection=docs")
+        with one, two:
+            requests = []
+
+            class Shard:
+                def __init__(self, shard):
+                    self.shard = shard
+
+                def __getattr__(self, name):
+                    return getattr(self.shard, name)
+
+                def update(self, operation):
+                    requests.append(operation)
+                    self.shard.update(operation)
+
+            monkeypatch.setattr(one._engine, "_shard", Shard(one._engine._open))
+            one.upsert(
+                VectorSet(["x", "y"], [[0, 10], [1, 0]], self.FIRST), metadata=[{"v": 2}] * 2
+            )
+            assert len(requests) == 1
+            assert one.fetch(["x", "y"]).matrix().tolist() == [[0, 10], [1, 0]]
 
 
 class TestLengths:
@@ -238,6 +317,33 @@ class TestLengths:
             one.upsert(VectorSet(["a"], [[0, 0, 4]], first))
             assert b.fetch(["a"]).matrix() == pytest.approx(np.array([[3, 4]]))
             assert one.fetch_metadata(["a"]) == [{}]
+
+
+class TestNumbers:
+    VALUES = (90.33333333333333, 1e300, -1.7976931348623157e308, 5e-324, 0.1, 1 / 3, 1e22, 2.0)
+
+    def test_they_come_back_to_the_last_digit(self, url):
+        numbers = [*np.random.default_rng(0).normal(size=500).tolist(), *self.VALUES]
+        fields = [{"f": one, "in": {"a": [one, "x"]}} for one in numbers]
+        ids = [f"r{row}" for row in range(len(numbers))]
+        with open_store(url, space=SPACE) as store:
+            store.upsert(VectorSet(ids, np.ones((len(ids), 3)), SPACE), metadata=fields)
+        with open_store(url) as store:
+            assert store.fetch_metadata(ids) == fields
+            for text, one in zip(ids[-50:], numbers[-50:], strict=True):
+                assert store.search([[1, 1, 1]], k=2, where={"f": one}).ids.tolist() == [[text, ""]]
+
+    def test_what_another_program_writes_there_is_what_counts(self, fake):
+        odd = {"f": 90.33333333333333, "g": {"a": [1 / 3]}}
+        with open_store(f"qdrant+http://{fake.url}?collection=docs", space=SPACE) as store:
+            store.upsert(ROWS, metadata=[odd] * 3)
+            store.upsert(ROWS.select([1]), metadata=[{"f": 1.5}])
+            assert store.fetch_metadata(["a", "7"]) == [odd, {"f": 1.5}]
+            payload = fake.collections["docs"].points[native_id("a")]["payload"]
+            payload |= {"f": 90.5}
+            assert store.fetch_metadata(["a"]) == [odd | {"f": 90.5}]
+            payload |= {"isthmus_exact": 7}
+            assert store.fetch_metadata(["a"]) == [odd | {"f": 90.5}]
 
 
 class TestFilters:
@@ -351,7 +457,7 @@ class TestEngine:
             store.upsert(ROWS)
             assert store.search([[0, 1, 0]], k=1).ids == [["7"]]
         with pytest.raises(ParameterError, match="index as exact or hnsw"):
-            open_store(f"{url}&index=flat")
+            open_store(f"{url}&index=ivf")
 
     def test_folders_that_are_something_else(self, url, tmp_path):
         (tmp_path / "store" / "docs").mkdir(parents=True)

@@ -21,8 +21,11 @@ from isthmus.spaces import Space
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows, stacked
 from isthmus.stores._qdrant_engine import Engine, VectorConfig
 from isthmus.stores._qdrant_points import (
+    ID,
+    LENGTHS,
     NAMES,
     RESERVED,
+    Change,
     Filter,
     NativeId,
     Point,
@@ -73,14 +76,7 @@ class QdrantCollection(ConnectedStore):
         self._engine: Engine
         self._configs: dict[str, VectorConfig] = {}
         self._name = url.options.get("vector", "")
-        index = url.options.get("index", INDEXES[0])
-        if index not in INDEXES:
-            raise ParameterError(
-                expected=f"index as {' or '.join(INDEXES)}",
-                got=repr(index[:40]),
-                do="change the URL",
-            )
-        self._exact = index == "exact"
+        self._exact = url.choice("index", INDEXES) == INDEXES[0]
 
     @abstractmethod
     def _open_engine(self) -> Engine:
@@ -183,30 +179,27 @@ class QdrantCollection(ConnectedStore):
         vectors, lengths = self._prepared(rows.vectors)
         natives = [native_id(text) for text in rows.ids]
         former: dict[NativeId, dict[str, Any]] = {}
-        if len(self._configs) > 1:
+        if len(self._engine.vectors() or ()) > 1:  # another program may have added one
             former = {point.id: point.payload for point in self._engine.retrieve(natives, None)}
         new: list[Point] = []
-        old: list[Point] = []
-        changed: list[Point] = []
+        changes: list[Change] = []
         for text, native, vector, length, metadata in zip(
             rows.ids, natives, vectors, lengths, rows.metadata, strict=True
         ):
             was = former.get(native)
-            kept = {key: one for key, one in lengths_of(was or {}).items() if key != self._name}
-            if length is not None:
-                kept[self._name] = length
-            if was is not None and metadata is None and self._further:
-                metadata = metadata_of(was)  # noqa: PLW2901 - the row keeps what it has
-            point = Point(native, vector, payload_of(text, metadata, kept))
-            (new if was is None else old).append(point)
-            if was is not None and was != point.payload:
-                changed.append(point)
-        if new:
-            self._engine.upsert(new, self._name)
-        if old:
-            self._engine.update_vectors(old, self._name)
-        if changed:
-            self._engine.overwrite_payloads(changed)
+            if was is None:
+                kept = {} if length is None else {self._name: length}
+                new.append(Point(native, vector, payload_of(text, metadata, kept)))
+                continue
+            fields = payload_of(text, metadata, {})
+            gone = tuple(key for key in was if key not in (*fields, ID, LENGTHS))
+            if metadata is None and self._further:
+                gone = ()
+            known = lengths_of(was).get(self._name)
+            changed = None if known == length else 1.0 if length is None else length
+            fields = {key: one for key, one in fields.items() if was.get(key, was) != one}
+            changes.append(Change(native, vector, fields, gone, changed))
+        self._engine.write(new, changes, self._name)
 
     def _prepared(self, vectors: FloatArray) -> tuple[FloatArray, list[float | None]]:
         """Return vectors as Qdrant keeps them, and the lengths that have to be kept beside.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import threading
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +17,8 @@ import numpy as np
 from isthmus._files import atomic_path
 from isthmus._types import FloatArray
 from isthmus.errors import CorruptStoreError, NotAStoreError
-from isthmus.stores._qdrant_engine import VectorConfig
-from isthmus.stores._qdrant_points import ID, Filter, NativeId, Point
+from isthmus.stores._qdrant_engine import Found, VectorConfig, plain, point_of
+from isthmus.stores._qdrant_points import ID, Change, Filter, NativeId, Point
 
 __all__ = ["EdgeEngine"]
 
@@ -37,6 +36,7 @@ class _Shared:
 
     shard: Any
     users: int = 0
+    lock: threading.RLock = field(default_factory=threading.RLock)
 
 
 @dataclass
@@ -53,6 +53,11 @@ class _Shards:
                 self.by_path[path] = _Shared(make())
             self.by_path[path].users += 1
             return self.by_path[path].shard
+
+    def lock_of(self, path: str) -> threading.RLock:
+        """Return the lock of those who write to an open shard."""
+        with self.lock:
+            return self.by_path[path].lock
 
     def give_back(self, path: str) -> None:
         """Close the shard when nobody uses it any more."""
@@ -162,30 +167,43 @@ class EdgeEngine:
         with atomic_path(self._path / RECORD) as temporary:
             temporary.write_text(json.dumps(dict(entries), ensure_ascii=False), encoding="utf-8")
 
+    @property
+    def _lock(self) -> threading.RLock:
+        """Of the shard: what is read to be changed must not change meanwhile."""
+        return _SHARDS.lock_of(self._key)
+
     def _update(self, operation: str, *given: Any) -> None:
-        self._stale = True
-        self._open.update(getattr(self._edge.UpdateOperation, operation)(*given))
+        shard = self._open
+        with self._lock:
+            self._stale = True
+            shard.update(getattr(self._edge.UpdateOperation, operation)(*given))
 
-    def upsert(self, points: Sequence[Point], name: str) -> None:
-        """Replace points as a whole."""
-        make = self._edge.Point
-        self._update(
-            "upsert_points",
-            [
-                make(point.id, {name: point.vector} if name else point.vector, point.payload)
-                for point in points
-            ],
-        )
+    def write(self, new: Sequence[Point], changes: Sequence[Change], name: str) -> None:
+        """Write all of them by one request, as wholes, so that none is ever half new."""
+        make, shard = self._edge.Point, self._open
+        points = [
+            make(point.id, {name: point.vector} if name else point.vector, point.payload)
+            for point in new
+        ]
+        with self._lock:
+            there = self._whole([one.id for one in changes])
+            for one in changes:
+                vectors, payload = there.get(one.id, ({}, {}))
+                payload = one.applied(payload, name)
+                points.append(make(one.id, {**vectors, name: one.vector}, payload))
+            self._stale = True
+            shard.update(self._edge.UpdateOperation.upsert_points(points))
 
-    def update_vectors(self, points: Sequence[Point], name: str) -> None:
-        """Replace one vector of points that are there."""
-        make = self._edge.PointVectors
-        self._update("update_vectors", [make(point.id, {name: point.vector}) for point in points])
-
-    def overwrite_payloads(self, points: Sequence[Point]) -> None:
-        """Replace the payloads of points that are there."""
-        for point in points:
-            self._update("overwrite_payload", [point.id], point.payload)
+    def _whole(self, ids: list[NativeId]) -> dict[NativeId, tuple[dict[str, Any], dict[str, Any]]]:
+        """Return all vectors and the payloads of points."""
+        if not ids:
+            return {}
+        found = {}
+        for record in self._open.retrieve(ids, with_payload=True, with_vector=True):
+            vectors = {} if record.vector is None else record.vector
+            named = vectors if isinstance(vectors, dict) else {"": vectors}
+            found[plain(record.id)] = (named, record.payload or {})
+        return found
 
     def delete(self, ids: list[NativeId]) -> None:
         """Remove points."""
@@ -197,8 +215,8 @@ class EdgeEngine:
 
     def retrieve(self, ids: list[NativeId], name: str | None) -> list[Point]:
         """Return the points that are there."""
-        found = self._open.retrieve(ids, True, name is not None)  # noqa: FBT003 - positional there
-        return [self._point(record, name) for record in found]
+        found = self._open.retrieve(ids, with_payload=True, with_vector=name is not None)
+        return [point_of(record, name) for record in found]
 
     def scroll(
         self, after: NativeId | None, limit: int, conditions: list[Filter], name: str | None
@@ -211,7 +229,7 @@ class EdgeEngine:
             with_payload=True,
             with_vector=name is not None,
         )
-        return [self._point(record, name) for record in self._open.scroll(request)[0]]
+        return [point_of(record, name) for record in self._open.scroll(request)[0]]
 
     def query(
         self,
@@ -221,7 +239,7 @@ class EdgeEngine:
         k: int,
         conditions: list[Filter],
         exact: bool,
-    ) -> list[list[tuple[NativeId, float, dict[str, Any]]]]:
+    ) -> Found:
         """Search by one query after the other, which is faster here than a batch."""
         edge = self._edge
         if not exact and self._stale:
@@ -243,7 +261,7 @@ class EdgeEngine:
             )
             for query in queries
         )
-        return [[(_plain(hit.id), hit.score, hit.payload or {}) for hit in found] for found in hits]
+        return [[(plain(hit.id), hit.score, hit.payload or {}) for hit in found] for found in hits]
 
     def _resolved(self, conditions: list[Filter]) -> list[Filter]:
         """Look for the points once, where they are few, so that each query need not."""
@@ -254,7 +272,7 @@ class EdgeEngine:
             with_vector=False,
         )
         found, more = self._open.scroll(request)
-        return conditions if more else [{"has_id": [_plain(record.id) for record in found]}]
+        return conditions if more else [{"has_id": [plain(record.id) for record in found]}]
 
     def count(self, conditions: list[Filter]) -> int:
         """Count points."""
@@ -292,16 +310,3 @@ class EdgeEngine:
             return edge.FieldCondition(key=one["key"], range=between)
         values = edge.ValuesCount(**one["values_count"])
         return edge.FieldCondition(key=one["key"], values_count=values)
-
-    def _point(self, record: Any, name: str | None) -> Point:
-        vector = record.vector if name is not None else None
-        if isinstance(vector, dict):
-            vector = vector.get(name)
-        elif name:
-            vector = None
-        found = None if vector is None else np.asarray(vector, np.float32)
-        return Point(_plain(record.id), found, record.payload or {})
-
-
-def _plain(native: int | uuid.UUID) -> NativeId:
-    return native if isinstance(native, int) else str(native)

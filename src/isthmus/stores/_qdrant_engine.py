@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
 
 from isthmus._types import FloatArray
-from isthmus.stores._qdrant_points import Filter, NativeId, Point
+from isthmus.stores._qdrant_points import Change, Filter, NativeId, Point
 
-__all__ = ["Engine", "VectorConfig"]
+__all__ = ["Engine", "Found", "VectorConfig", "plain", "point_of"]
+
+Found: TypeAlias = list[list[tuple[NativeId, float, dict[str, Any]]]]
+"""For each query ids, scores, and the id that the payload has."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +56,8 @@ class Engine(Protocol):
     def write_record(self, entries: Mapping[str, str]) -> None:
         """Replace the entries of the record."""
 
-    def upsert(self, points: Sequence[Point], name: str) -> None:
-        """Replace points as a whole."""
-
-    def update_vectors(self, points: Sequence[Point], name: str) -> None:
-        """Replace one vector of points that are there."""
-
-    def overwrite_payloads(self, points: Sequence[Point]) -> None:
-        """Replace the payloads of points that are there."""
+    def write(self, new: Sequence[Point], changes: Sequence[Change], name: str) -> None:
+        """Write points as a whole, and change others that are there: what is not named stays."""
 
     def delete(self, ids: list[NativeId]) -> None:
         """Remove points."""
@@ -82,7 +81,7 @@ class Engine(Protocol):
         k: int,
         conditions: list[Filter],
         exact: bool,
-    ) -> list[list[tuple[NativeId, float, dict[str, Any]]]]:
+    ) -> Found:
         """Return ids, scores and the payload's id of the best points for each query."""
 
     def count(self, conditions: list[Filter]) -> int:
@@ -90,3 +89,19 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Let go of the collection."""
+
+
+def plain(native: Any) -> NativeId:
+    """Return an id as a whole number or as text."""
+    return native if isinstance(native, int) else str(native)
+
+
+def point_of(record: Any, name: str | None) -> Point:
+    """Return a point with one vector of a record, or none."""
+    vector = record.vector if name is not None else None
+    if isinstance(vector, dict):
+        vector = vector.get(name)
+    elif name:
+        vector = None
+    found = None if vector is None else np.asarray(vector, np.float32)
+    return Point(plain(record.id), found, record.payload or {})

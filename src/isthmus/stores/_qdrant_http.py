@@ -10,17 +10,26 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from isthmus._types import FloatArray
 from isthmus.stores._client_errors import not_an_alias, status_of
-from isthmus.stores._qdrant_engine import VectorConfig
-from isthmus.stores._qdrant_points import ID, Filter, NativeId, Point, native_id
+from isthmus.stores._qdrant_engine import Found, VectorConfig, plain, point_of
+from isthmus.stores._qdrant_points import (
+    ID,
+    LENGTHS,
+    Change,
+    Filter,
+    NativeId,
+    Point,
+    native_id,
+    quoted,
+)
 
 __all__ = ["HttpEngine"]
 
 RECORD = "isthmus:"
 RECORDS = "isthmus_records"
+UNQUOTABLE = frozenset('"\\')
+"""Signs of keys that have no path."""
 
 
 class HttpEngine:
@@ -141,8 +150,14 @@ class HttpEngine:
 
     # --- points -------------------------------------------------------------------------------
 
-    def upsert(self, points: Sequence[Point], name: str) -> None:
-        """Replace points as a whole."""
+    def write(self, new: Sequence[Point], changes: Sequence[Change], name: str) -> None:
+        """Write points as a whole, then the parts of others that change."""
+        if new:
+            self._upsert(new, name)
+        if changes:
+            self._change(changes, name)
+
+    def _upsert(self, points: Sequence[Point], name: str) -> None:
         vectors: Any = [_numbers(point) for point in points]
         batch = self._models.Batch(
             ids=[point.id for point in points],
@@ -151,28 +166,33 @@ class HttpEngine:
         )
         self._client.upsert(self.name, batch, wait=True)
 
-    def update_vectors(self, points: Sequence[Point], name: str) -> None:
-        """Replace one vector of points that are there."""
-        make = self._models.PointVectors
-        self._client.update_vectors(
-            self.name,
-            [make(id=point.id, vector={name: _numbers(point)}) for point in points],
-            wait=True,
-        )
+    def _change(self, changes: Sequence[Change], name: str) -> None:
+        """Change points that are there, by one request.
 
-    def overwrite_payloads(self, points: Sequence[Point]) -> None:
-        """Replace the payloads of points that are there, all in one request."""
+        Nothing is sent back that was read: another writer may have replaced it meanwhile.
+        """
         models = self._models
-        self._client.batch_update_points(
-            self.name,
-            [
-                models.OverwritePayloadOperation(
-                    overwrite_payload=models.SetPayload(payload=point.payload, points=[point.id])
-                )
-                for point in points
-            ],
-            wait=True,
-        )
+        vectors = [models.PointVectors(id=one.id, vector={name: _numbers(one)}) for one in changes]
+        steps: list[Any] = [
+            models.UpdateVectorsOperation(update_vectors=models.UpdateVectors(points=vectors))
+        ]
+        for one in changes:
+            at = {"points": [one.id]}
+            if any(set(key) & UNQUOTABLE for key in one.removed):
+                for point in self.retrieve([one.id], None):
+                    whole = models.SetPayload(payload=one.applied(point.payload, name), **at)
+                    steps.append(models.OverwritePayloadOperation(overwrite_payload=whole))
+                continue
+            if one.removed:
+                gone = models.DeletePayload(keys=[quoted(key) for key in one.removed], **at)
+                steps.append(models.DeletePayloadOperation(delete_payload=gone))
+            if one.payload:
+                new = models.SetPayload(payload=one.payload, **at)
+                steps.append(models.SetPayloadOperation(set_payload=new))
+            if one.length is not None:
+                new = models.SetPayload(payload={name: one.length}, key=LENGTHS, **at)
+                steps.append(models.SetPayloadOperation(set_payload=new))
+        self._client.batch_update_points(self.name, steps, wait=True)
 
     def delete(self, ids: list[NativeId]) -> None:
         """Remove points."""
@@ -185,7 +205,7 @@ class HttpEngine:
     def retrieve(self, ids: list[NativeId], name: str | None) -> list[Point]:
         """Return the points that are there."""
         found = self._client.retrieve(self.name, ids, with_payload=True, with_vectors=_wanted(name))
-        return [_point(record, name) for record in found]
+        return [point_of(record, name) for record in found]
 
     def scroll(
         self, after: NativeId | None, limit: int, conditions: list[Filter], name: str | None
@@ -199,7 +219,7 @@ class HttpEngine:
             with_payload=True,
             with_vectors=_wanted(name),
         )
-        return [_point(record, name) for record in found]
+        return [point_of(record, name) for record in found]
 
     def query(
         self,
@@ -209,7 +229,7 @@ class HttpEngine:
         k: int,
         conditions: list[Filter],
         exact: bool,
-    ) -> list[list[tuple[NativeId, float, dict[str, Any]]]]:
+    ) -> Found:
         """Search by all queries in one request."""
         models = self._models
         asked = self._filter(conditions)
@@ -227,7 +247,7 @@ class HttpEngine:
         ]
         answers = self._client.query_batch_points(self.name, requests)
         return [
-            [(_plain(hit.id), float(hit.score), hit.payload or {}) for hit in answer.points]
+            [(plain(hit.id), float(hit.score), hit.payload or {}) for hit in answer.points]
             for answer in answers
         ]
 
@@ -264,19 +284,5 @@ def _wanted(name: str | None) -> bool | list[str]:
     return False if name is None else [name] if name else True
 
 
-def _numbers(point: Point) -> list[float]:
+def _numbers(point: Point | Change) -> list[float]:
     return [] if point.vector is None else point.vector.tolist()
-
-
-def _point(record: Any, name: str | None) -> Point:
-    vector = record.vector if name is not None else None
-    if isinstance(vector, dict):
-        vector = vector.get(name)
-    elif name:
-        vector = None
-    found = None if vector is None else np.asarray(vector, np.float32)
-    return Point(_plain(record.id), found, record.payload or {})
-
-
-def _plain(native: Any) -> NativeId:
-    return native if isinstance(native, int) else str(native)
