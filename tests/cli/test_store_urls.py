@@ -66,7 +66,8 @@ class TestRecord:
         asked += ["--preprocessing", space.preprocessing, "--normalized"]
         ran = cli("store", "record", at(sample, "mpnet"), *asked, "--json")
         assert ran.code == 0, ran.err
-        assert json.loads(ran.out)["result"]["recorded_before"] is True
+        told = json.loads(ran.out)["result"]
+        assert told["before"] == told["space"]
 
     def test_another_space_is_refused(self, cli, sample):
         ran = cli("store", "record", at(sample, "mpnet"), "--model", "other")

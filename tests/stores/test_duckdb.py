@@ -566,3 +566,19 @@ def test_the_client_is_not_installed(url, monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'isthmus\[duckdb\]'"):
         open_store(url, space=SPACE)
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "UTINYINT", "VARCHAR", "DOUBLE"])
+def test_a_scan_of_numbers_has_every_row_once(tmp_path, kind):
+    path = tmp_path / "numbers.duckdb"
+    with duckdb.connect(str(path)) as database:
+        database.execute(f"CREATE TABLE docs (id {kind} PRIMARY KEY, embedding FLOAT[2])")
+        database.execute("INSERT INTO docs SELECT range, [range + 1, 1] FROM range(150)")
+    with open_store(f"duckdb:///{path}?collection=docs") as store:
+        for batch_size in (1, 7, 1_000):
+            batches = list(store.scan(batch_size=batch_size))
+            ids = [text for batch in batches for text in batch.vectors.ids.tolist()]
+            assert sorted(map(float, ids)) == list(range(150))
+            assert [len(batch.vectors) for batch in batches[:-1]] == [batch_size] * (
+                len(batches) - 1
+            )

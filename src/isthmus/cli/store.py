@@ -135,6 +135,19 @@ def store_record(
     normalized: Annotated[
         bool, typer.Option("--normalized", help="The encoder gives vectors of length 1.")
     ] = False,
+    dim: Annotated[
+        int | None,
+        typer.Option(
+            "--dim",
+            metavar="N",
+            min=1,
+            help="Length of the vectors, where the database knows none yet.",
+            show_default=False,
+        ),
+    ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="The record that is there is wrong: put this instead.")
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     seed: Seed = 0,
@@ -142,29 +155,29 @@ def store_record(
     """Record which model made a collection that another program filled.
 
     Dimension and metric are the database's own. From then on nothing of another space meets these
-    vectors without a bridge. No row is touched, and a space that is recorded already is never
-    replaced by another. Nothing in it is random: --seed changes nothing.
+    vectors without a bridge, so spell the model as its other vectors do. No row is touched. Nothing
+    in it is random: --seed changes nothing.
     """
     del seed
-    from isthmus.spaces import Space
-    from isthmus.stores import open_store
+    from isthmus.workflows.record_space import record_space
 
     output = Output("store record", as_json=as_json, quiet=quiet)
-    with open_store(url) as found:
-        dim, metric, before = found.space.dim, found.space.metric, found.recorded
-    space = Space(
+    done = record_space(
+        url,
         model=model,
-        dim=dim,
         revision=revision,
-        metric=metric,
-        normalized=normalized,
         preprocessing=preprocessing,
+        normalized=normalized,
+        dim=dim,
+        replace=replace,
     )
-    with open_store(url, space=space) as store:
-        told = store.info()
-    done = "Recorded already" if before else "Recorded"
-    output.say(f"{done}: {space}, fingerprint {space.fingerprint[:16]}, for {told['url']}")
-    output.done({"url": told["url"], "space": told["space"], "recorded_before": before})
+    for note in done.notes:
+        output.warn(note)
+    said = "Recorded already" if done.before == done.space else "Recorded"
+    if done.before not in (None, done.space):
+        said = f"Recorded instead of {done.before}"
+    output.say(f"{said}: {done.space}, fingerprint {done.space.fingerprint[:16]}, for {done.url}")
+    output.done(done.to_dict())
 
 
 def _read_back(error: float) -> str:

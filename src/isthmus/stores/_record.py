@@ -15,8 +15,9 @@ from isthmus.errors import CorruptStoreError, InputError
 from isthmus.spaces import Space
 from isthmus.spaces.io.space_json import dump_space
 
-__all__ = ["LAYOUT", "Record", "unrecorded"]
+__all__ = ["LAYOUT", "Record", "is_unrecorded", "unrecorded"]
 
+UNRECORDED = "not recorded: "
 LAYOUT = "isthmus 1"
 """Layout of the collections that Isthmus makes; those of other programs have none recorded."""
 
@@ -105,4 +106,9 @@ def unrecorded(url: str, dim: int, metric: Metric) -> Space:
     >>> unrecorded("duckdb:///a.db?collection=docs", 2, "cosine").model
     'not recorded: duckdb:///a.db?collection=docs'
     """
-    return Space(model=f"not recorded: {url}", dim=dim, metric=metric)
+    return Space(model=f"{UNRECORDED}{url}", dim=dim, metric=metric)
+
+
+def is_unrecorded(space: Space) -> bool:
+    """Whether a space is that of a collection of which nobody said what made it."""
+    return space.model.startswith(UNRECORDED)

@@ -454,6 +454,25 @@ class Store(ABC):
             do="keep them in a file of your own",
         )
 
+    def record_space(self, space: Space) -> None:
+        """Record another space for the vectors that are there, where the one recorded is wrong.
+
+        Dimension and metric must be the same, and no row is touched: this says which model made
+        the vectors, it does not change them.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            A store of this process, whose collections only Isthmus fills.
+        SpaceMismatchError
+            Another dimension or metric.
+        """
+        raise UnsupportedOperationError(
+            expected="a store whose collections other programs fill",
+            got=f"a {self.scheme} store, which holds what its space says",
+            do=f"write the vectors to a new collection, with {space} as their space",
+        )
+
     def info(self) -> dict[str, Any]:
         """Return url, count, space and capabilities as plain JSON values."""
         return {

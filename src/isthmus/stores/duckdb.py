@@ -293,7 +293,8 @@ class DuckdbStore(ConnectedStore):
         later = f" AND {key} > CAST($after AS {columns.key_type})" if after else ""
         table = self._file.table(
             f"SELECT {columns.selected(vectors=True, metadata=True)} FROM {self._table} "
-            f"WHERE {columns.has_vector}{later} ORDER BY {key} LIMIT {int(limit)}",
+            # by the column: its name alone would be the text that is selected under it
+            f"WHERE {columns.has_vector}{later} ORDER BY {self._table}.{key} LIMIT {int(limit)}",
             {"after": after[1:]} if after else None,
         )
         rows = rows_of(table, self.space.dim)

@@ -18,6 +18,7 @@ from isthmus.workflows.fit_bridge import fit_bridge
 from isthmus.workflows.fit_federation import FittedBridge, FittedFederation, fit_federation
 from isthmus.workflows.inspect import Inspection, PairInspection, SetInspection, inspect
 from isthmus.workflows.integrate import Integrated, integrate
+from isthmus.workflows.record_space import Recorded, record_space
 from isthmus.workflows.search import search
 from isthmus.workflows.store_files import Exported, Imported, export_store, import_file
 from isthmus.workflows.suggest_pairs import suggest_pairs
@@ -38,6 +39,7 @@ __all__ = [
     "Inspection",
     "Integrated",
     "PairInspection",
+    "Recorded",
     "SetInspection",
     "Switch",
     "Verification",
@@ -55,6 +57,7 @@ __all__ = [
     "inspect",
     "integrate",
     "plan_conversion",
+    "record_space",
     "roll_back",
     "search",
     "suggest_pairs",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from isthmus.errors import InputError
+from isthmus.errors import InputError, SpaceMismatchError
 from isthmus.spaces import Qrels, VectorSet
 from isthmus.spaces.io import format_of
+from isthmus.stores._record import is_unrecorded
 from isthmus.stores.reading import is_store_url, read_collection
 
 __all__ = ["NONE_GIVEN", "open_qrels", "open_vectors"]
@@ -23,6 +24,8 @@ def open_vectors(vectors: VectorSet | Path | str) -> VectorSet:
     Raises
     ------
     MissingFileError, UnknownFormatError, CorruptFileError, InputError, StoreError
+    SpaceMismatchError
+        A collection whose space is not recorded.
     """
     if isinstance(vectors, VectorSet):
         return vectors
@@ -34,9 +37,20 @@ def open_vectors(vectors: VectorSet | Path | str) -> VectorSet:
             do="make one: VectorSet(ids, vectors, Space(model=..., dim=...))",
         )
     if isinstance(vectors, str) and is_store_url(vectors):
-        return read_collection(vectors)
+        return _known(read_collection(vectors))
     path = Path(vectors)
     return VectorSet.load(path, memory_map=format_of(path).memory_maps)
+
+
+def _known(vectors: VectorSet) -> VectorSet:
+    """Refuse vectors of which nobody said which model made them: they meet no others."""
+    if is_unrecorded(vectors.space):
+        raise SpaceMismatchError(
+            expected="a collection whose model is recorded",
+            got=vectors.space.model,
+            do="if you know which model made it, say so: isthmus store record URL --model NAME",
+        )
+    return vectors
 
 
 def open_qrels(qrels: Qrels | Path | str) -> Qrels:

@@ -27,7 +27,7 @@ from isthmus.spaces.io.npy import read_bare
 from isthmus.spaces.io.registry import load_stored, read_raw
 from isthmus.spaces.sampling import draw_rows
 from isthmus.spaces.space import IDENTITY
-from isthmus.stores.reading import is_store_url
+from isthmus.stores.reading import is_store_url, read_collection
 from isthmus.workflows._look import (
     ASKED_ROWS,
     SEARCHED_ROWS,
@@ -236,6 +236,9 @@ def _look(
         if isinstance(vectors, Path | str) and not is_store_url(vectors):
             path = Path(vectors)
             opened, dtype = load_stored(path, memory_map=format_of(path).memory_maps)
+        elif isinstance(vectors, str):
+            opened = read_collection(vectors)
+            dtype = opened.vectors.dtype
         else:
             opened = open_vectors(vectors)
             dtype = opened.vectors.dtype
