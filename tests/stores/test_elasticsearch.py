@@ -340,10 +340,15 @@ def test_more_answers_than_the_window_are_refused_only_where_there_are_more(at, 
             store.search(rows(1).vectors, k=10_001)
 
 
-@pytest.mark.parametrize("wrong", ["index=ivf", "tls=1", "vektor=x"])
+@pytest.mark.parametrize("wrong", ["index=ivf", "tls=1"])
 def test_options_that_mean_nothing_are_refused(at, wrong):
-    with pytest.raises(UnknownNameError):
+    with pytest.raises(ParameterError, match="change the URL"):
         open_store(at("docs", f"&{wrong}"))
+
+
+def test_an_option_that_nobody_knows_is_refused(at):
+    with pytest.raises(UnknownNameError, match="store option"):
+        open_store(at("docs", "&vektor=x"))
 
 
 @pytest.mark.parametrize("wrong", ["Docs", "_docs", "a b", "a%23", "..", "x" * 256])

@@ -253,10 +253,15 @@ def test_more_values_than_a_field_of_tokens_holds_are_refused(lite):
             store.upsert(row, metadata=[many])
 
 
-@pytest.mark.parametrize("wrong", ["index=ivf", "consistency=none", "tls=yes", "indx=flat"])
+@pytest.mark.parametrize("wrong", ["index=ivf", "consistency=none", "tls=1"])
 def test_options_that_mean_nothing_are_refused(wrong):
-    with pytest.raises(UnknownNameError):
+    with pytest.raises(ParameterError, match="change the URL"):
         open_store(f"milvus://127.0.0.1:1?collection=c&{wrong}")
+
+
+def test_an_option_that_nobody_knows_is_refused():
+    with pytest.raises(UnknownNameError, match="store option"):
+        open_store("milvus://127.0.0.1:1?collection=c&indx=flat")
 
 
 @pytest.mark.parametrize("wrong", ["1a", "a-b", "é", "a" * 256])

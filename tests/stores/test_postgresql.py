@@ -384,7 +384,7 @@ class TestIndexes:
             assert store.space.metric == "l2"
             assert not store.capabilities.exact_search
             assert store.search([[1, 0, 0]], k=1).ids.tolist() == [["7"]]
-        with open_store(f"{docs}&index=none") as store:
+        with open_store(f"{docs}&index=exact") as store:
             assert store.capabilities.exact_search
             found = store.search([[1, 0, 0]], k=2)
             assert found.native_scores.tolist() == [[0, 1]]
@@ -463,7 +463,7 @@ class TestIndexes:
 
 class TestUrls:
     @pytest.mark.parametrize(
-        "options", ["&index=flat", "&type=bit", "&ef_search=0", "&ef_search=x", "&ef_search=1001"]
+        "options", ["&index=ivf", "&type=bit", "&ef_search=0", "&ef_search=x", "&ef_search=1001"]
     )
     def test_bad_options(self, url, options):
         with pytest.raises(ParameterError, match="change the URL"):

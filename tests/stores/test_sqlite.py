@@ -16,7 +16,6 @@ from isthmus.errors import (
     ParameterError,
     SpaceMismatchError,
     StoreError,
-    UnknownNameError,
 )
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores import MemoryStore, open_store
@@ -106,7 +105,7 @@ def test_a_timeout_is_in_seconds(url, seconds):
 
 
 def test_an_unknown_index_names_the_nearest(url):
-    with pytest.raises(UnknownNameError, match="index among flat, hnsw; got 'hnws'"):
+    with pytest.raises(ParameterError, match="index as exact or hnsw; got 'hnws'"):
         open_store(f"{url}&index=hnws", space=SPACE)
 
 

@@ -254,7 +254,7 @@ class TestOwn:
             with pytest.raises(ParameterError, match="a collection name as typesense"):
                 new.take_name("a/b", former="")
 
-    @pytest.mark.parametrize("options", ["&index=flat", "&tls=maybe"])
+    @pytest.mark.parametrize("options", ["&index=ivf", "&tls=maybe"])
     def test_bad_options(self, url, options):
         with pytest.raises(ParameterError, match="change the URL"):
             open_store(url + options, space=SPACE)

@@ -137,3 +137,20 @@ def test_a_column_is_called_as_the_store_calls_it():
     for options in (("index",), ("column",)):
         with pytest.raises(UnknownNameError, match="store option"):
             StoreUrl.parse(f"{url}&field=w", options=options)
+
+
+def test_exact_has_three_words():
+    for said in ("exact", "flat", "none"):
+        url = StoreUrl.parse(f"x://host?collection=c&index={said}")
+        assert url.choice("index", ("hnsw", "exact")) == "exact"
+        with pytest.raises(ParameterError, match="index as hnsw or ivf; got"):
+            url.choice("index", ("hnsw", "ivf"))
+    assert StoreUrl.parse("x://host?collection=c").choice("index", ("hnsw", "exact")) == "hnsw"
+
+
+@pytest.mark.parametrize("said", ["0", "11", "x", "", "-1", "1.0", "²", "9" * 5_000])
+def test_a_whole_number_out_of_its_range(said):
+    url = StoreUrl.parse(f"x://host?collection=c&n={said}")
+    with pytest.raises(ParameterError, match="n as a whole number from 1 to 10"):
+        url.whole("n", 1, 10, 5)
+    assert url.whole("m", 1, 10, 5) == 5

@@ -302,10 +302,15 @@ def test_more_answers_than_the_server_gives_are_refused_only_where_there_are_mor
             store.search(rows(1).vectors, k=10_001)
 
 
-@pytest.mark.parametrize("wrong", ["index=ivf", "tls=1", "feld=x"])
+@pytest.mark.parametrize("wrong", ["index=ivf", "tls=1"])
 def test_options_that_mean_nothing_are_refused(at, wrong):
-    with pytest.raises(UnknownNameError):
+    with pytest.raises(ParameterError, match="change the URL"):
         open_store(at("Docs", f"&{wrong}"))
+
+
+def test_an_option_that_nobody_knows_is_refused(at):
+    with pytest.raises(UnknownNameError, match="store option"):
+        open_store(at("Docs", "&feld=x"))
 
 
 def test_a_port_that_is_none_is_refused():

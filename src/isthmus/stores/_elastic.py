@@ -19,7 +19,6 @@ from isthmus.errors import (
     ParameterError,
     ReadOnlyStoreError,
     StoreFullError,
-    UnknownNameError,
     UnsupportedOperationError,
 )
 from isthmus.spaces import Space
@@ -151,19 +150,13 @@ class ElasticStore(ConnectedStore):
     # --- connection ---------------------------------------------------------------------------
 
     def _check_options(self) -> None:
-        for name, known in (("index", ("flat", "hnsw")), ("tls", ("true", "false"))):
-            value = self._url.options.get(name)
-            if value is not None and value not in known:
-                raise UnknownNameError.of(f"value of &{name}=", value, known)
-
-    @property
-    def _hnsw(self) -> bool:
-        return self._url.options.get("index") == "hnsw"
+        self._hnsw = self._url.choice("index", ("exact", "hnsw")) == "hnsw"
+        self._url.flag("tls")
 
     def _address(self) -> str:
         host, port = self._url.address(9_200)
-        tls = self._url.options.get("tls") == "true"
-        return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+        protocol = "https" if self._url.flag("tls") else "http"
+        return f"{protocol}://{f'[{host}]' if ':' in host else host}:{port}"
 
     def _disconnect(self) -> None:
         if self._client is not None:

@@ -13,9 +13,12 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urls
 from isthmus.errors import ConfigError, InputError, ParameterError, UnknownNameError
 from isthmus.stores._checks import check_collection
 
-__all__ = ["COLUMN_WORDS", "StoreUrl", "as_seconds"]
+__all__ = ["COLUMN_WORDS", "EXACT_WORDS", "StoreUrl", "as_seconds"]
 
 YES, NO = ("true", "yes", "on"), ("false", "no", "off")
+EXACT = "exact"
+EXACT_WORDS = (EXACT, "flat", "none")
+"""A search that compares every row."""
 COLUMN_WORDS = ("column", "field")
 """What databases call the place of the vectors in a row; URLs of every store take both."""
 
@@ -203,6 +206,53 @@ class StoreUrl:
                 do="change the URL",
             )
         return said in YES
+
+    def choice(self, name: str, known: tuple[str, ...]) -> str:
+        """Return what an option says, one of those that are known; the first where it is left out.
+
+        Every store that has ``exact`` takes ``flat`` and ``none`` for it, as databases call it.
+
+        Raises
+        ------
+        ParameterError
+
+        Examples
+        --------
+        >>> url = StoreUrl.parse("redis://host?collection=docs&index=flat")
+        >>> url.choice("index", ("exact", "hnsw")), url.choice("type", ("vector", "halfvec"))
+        ('exact', 'vector')
+        """
+        said = self.options.get(name, known[0])
+        chosen = EXACT if said in EXACT_WORDS and EXACT in known else said
+        if chosen not in known:
+            raise ParameterError(
+                expected=f"{name} as {' or '.join(filter(None, known))}",
+                got=repr(said[:40]),
+                do="change the URL",
+            )
+        return chosen
+
+    def whole(self, name: str, low: int, high: int, default: int) -> int:
+        """Return what an option says, a whole number from ``low`` to ``high``.
+
+        Raises
+        ------
+        ParameterError
+
+        Examples
+        --------
+        >>> StoreUrl.parse("redis://host?collection=docs").whole("ef_search", 1, 1000, 100)
+        100
+        """
+        said = self.options.get(name, str(default))
+        digits = said.isascii() and said.isdecimal() and len(said) <= len(str(high))
+        if not digits or not low <= int(said) <= high:
+            raise ParameterError(
+                expected=f"{name} as a whole number from {low} to {high}",
+                got=repr(said[:40]),
+                do="change the URL",
+            )
+        return int(said)
 
     def __str__(self) -> str:
         """Write the URL."""

@@ -39,7 +39,7 @@ from isthmus.stores._lancedb_columns import (
 from isthmus.stores._lancedb_errors import CONFLICT, in_our_words
 from isthmus.stores._lancedb_rows import rows_of, table_of
 from isthmus.stores._lock import locked
-from isthmus.stores._url import StoreUrl
+from isthmus.stores._url import EXACT_WORDS, StoreUrl
 from isthmus.stores.base import Capabilities, NameRule
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class LancedbStore(ConnectedStore):
         self._opened: Any = None
         self._columns: Columns
         self._counted = (-1, 0)  # version, rows that have the vector
-        if url.flag("index"):
+        if url.options.get("index") not in EXACT_WORDS and url.flag("index"):
             self.capabilities = replace(self.capabilities, exact_search=False)
 
     # --- the folder ---------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from isthmus.errors import (
     ParameterError,
     StoreBusyError,
     StoreFullError,
-    UnknownNameError,
     UnsupportedOperationError,
 )
 from isthmus.spaces import Space
@@ -44,7 +43,7 @@ MAX_BATCH = 10_000
 FLUSH_ROWS = 1_000
 """Rows that Milvus Lite keeps unsorted before a search makes it write them: it is slow on them."""
 INDEXES: Mapping[str, tuple[str, dict[str, int]]] = MappingProxyType(
-    {"flat": ("FLAT", {}), "hnsw": ("HNSW", {"M": 16, "efConstruction": 200})}
+    {"exact": ("FLAT", {}), "hnsw": ("HNSW", {"M": 16, "efConstruction": 200})}
 )
 SEARCH_WIDTH = 128
 METRICS: Mapping[Metric, str] = MappingProxyType({"cosine": "COSINE", "dot": "IP", "l2": "L2"})
@@ -115,9 +114,8 @@ class MilvusStore(ConnectedStore):
         self._check_options()
         secret = self._secret or ""
         host, port = self._url.address(19_530)
-        tls = self._url.options.get("tls", "false") == "true"
         self._open_client(
-            f"{'https' if tls else 'http'}://{host}:{port}",
+            f"{'https' if self._tls else 'http'}://{host}:{port}",
             extra="milvus",
             user=self._url.user,
             password=secret if self._url.user else "",
@@ -135,14 +133,9 @@ class MilvusStore(ConnectedStore):
             self._client = None
 
     def _check_options(self) -> None:
-        for name, known in (
-            ("index", tuple(INDEXES)),
-            ("consistency", ("strong", "session", "bounded")),
-            ("tls", ("true", "false")),
-        ):
-            value = self._url.options.get(name)
-            if value is not None and value not in known:
-                raise UnknownNameError.of(f"value of &{name}=", value, known)
+        self._tls = self._url.flag("tls")
+        self._index_kind = self._url.choice("index", tuple(INDEXES))
+        self._consistency = self._url.choice("consistency", ("strong", "session", "bounded"))
 
     # --- the collection -----------------------------------------------------------------------
 
@@ -162,7 +155,7 @@ class MilvusStore(ConnectedStore):
             max_length=32,
             max_capacity=MAX_TOKENS,
         )
-        kind, params = INDEXES[self._url.options.get("index", "flat")]
+        kind, params = INDEXES[self._index_kind]
         index = self._client.prepare_index_params()
         index.add_index("vector", index_type=kind, metric_type=METRICS[space.metric], params=params)
         name = self._url.collection
@@ -241,7 +234,7 @@ class MilvusStore(ConnectedStore):
 
     @property
     def _asking(self) -> dict[str, Any]:
-        level = self._url.options.get("consistency", "strong").capitalize()
+        level = self._consistency.capitalize()
         return {"consistency_level": level, "timeout": self.timeout}
 
     def _loaded(self, action: Callable[[], T]) -> T:

@@ -27,8 +27,8 @@ __all__ = ["PostgresqlStore"]
 
 MAX_NAME_BYTES = 63
 TYPES = ("vector", "halfvec")
-INDEXES = ("hnsw", "none")
-EF_SEARCH = "100"
+INDEXES = ("", "exact", "hnsw")
+EF_SEARCH = 100
 HALF_ERROR = 2.0**-11
 
 
@@ -69,9 +69,9 @@ class PostgresqlStore(ConnectedStore):
 
     def __init__(self, url: StoreUrl) -> None:
         super().__init__(url)
-        self._index = _choice(url, "index", ("", *INDEXES))
-        self._type = _choice(url, "type", TYPES)
-        self._ef = _whole(url, "ef_search", EF_SEARCH)
+        self._index = url.choice("index", INDEXES)
+        self._type = url.choice("type", TYPES)
+        self._ef = url.whole("ef_search", 1, 1_000, EF_SEARCH)
         for name in (url.collection, *(url.options.get(o, "") for o in ("schema", "id", "column"))):
             _check_name(name)
 
@@ -101,7 +101,7 @@ class PostgresqlStore(ConnectedStore):
 
     def _settle(self, space: Space | None) -> None:
         super()._settle(space)
-        approximate = self.space.metric in self._table.metrics() and self._index != "none"
+        approximate = self.space.metric in self._table.metrics() and self._index != "exact"
         if self._index == "hnsw" and not approximate:
             raise _no_index(self._table, self.space)
         half = self._table.vector.type == "halfvec"
@@ -245,26 +245,6 @@ def _check_name(name: str) -> None:
             got=f"{name[:40]!r}... ({len(name.encode())} bytes)",
             do="choose another name",
         )
-
-
-def _choice(url: StoreUrl, option: str, known: tuple[str, ...]) -> str:
-    chosen = url.options.get(option, known[0])
-    if chosen not in known:
-        raise ParameterError(
-            expected=f"&{option}= as one of: {', '.join(filter(None, known))}",
-            got=repr(chosen[:40]),
-            do="change the URL",
-        )
-    return chosen
-
-
-def _whole(url: StoreUrl, option: str, default: str) -> int:
-    text = url.options.get(option, default)
-    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= 1_000):
-        raise ParameterError(
-            expected=f"&{option}= from 1 to 1000", got=repr(text[:40]), do="change the URL"
-        )
-    return int(text)
 
 
 def _no_index(table: Table, space: Space) -> ParameterError:

@@ -39,7 +39,8 @@ from isthmus.stores.memory import as_number
 __all__ = ["RedisStore"]
 
 METRICS: Mapping[Metric, str] = MappingProxyType({"cosine": "COSINE", "dot": "IP", "l2": "L2"})
-INDEXES = ("flat", "hnsw")
+INDEXES = ("exact", "hnsw")
+KINDS = {"exact": "FLAT", "hnsw": "HNSW"}
 
 
 class RedisStore(ConnectedStore):
@@ -77,13 +78,8 @@ class RedisStore(ConnectedStore):
         self._errors: Any = None
         self._keys: list[bytes] = []
         self._settled = False
-        self._kind = url.options.get("index", "flat")
-        if self._kind not in INDEXES:
-            raise _bad("index", "flat or hnsw", self._kind)
-        text = url.options.get("ef_search", "100")
-        if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= 100_000):
-            raise _bad("ef_search", "a number from 1 to 100000", text)
-        self._ef = int(text)
+        self._kind = KINDS[url.choice("index", INDEXES)]
+        self._ef = url.whole("ef_search", 1, 100_000, 100)
         self._tls = url.flag("tls")
 
     def info(self) -> dict[str, Any]:
@@ -144,7 +140,7 @@ class RedisStore(ConnectedStore):
                 f"{own_prefix(name)!r}",
             )
         parts = ["TYPE", "FLOAT32", "DIM", space.dim, "DISTANCE_METRIC", METRICS[space.metric]]
-        vector = [VECTOR, "VECTOR", self._kind.upper(), len(parts), *parts]
+        vector = [VECTOR, "VECTOR", self._kind, len(parts), *parts]
         prefix = ["ON", "HASH", "PREFIX", 1, own_prefix(name)]
         try:
             with self._writing():

@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Self, cast, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import apsw
 import numpy as np
@@ -39,6 +39,7 @@ from isthmus.stores.memory import as_number
 __all__ = ["SqliteStore"]
 
 TIMEOUT_SECONDS = 5.0
+INDEXES: Mapping[str, IndexKind] = MappingProxyType({"exact": "flat", "hnsw": "hnsw"})
 WRITE_ROWS = 10_000
 
 
@@ -109,7 +110,7 @@ class SqliteStore(Store):
         NotAStoreError, StoreVersionError, CorruptStoreError
         """
         parsed = StoreUrl.parse(url, options=("index", "timeout"))
-        kind = index or parsed.options.get("index", "flat")
+        kind = index or INDEXES[parsed.choice("index", tuple(INDEXES))]
         if kind not in get_args(IndexKind):
             raise UnknownNameError.of("index", kind, get_args(IndexKind))
         options = {name: text for name, text in parsed.options.items() if name != "index"}
@@ -123,7 +124,7 @@ class SqliteStore(Store):
             file.close()
             raise
         full = StoreUrl(cls.scheme, "", str(file.path), parsed.collection, options)
-        return cls(file, collection, url=full, index=cast("IndexKind", kind))
+        return cls(file, collection, url=full, index=kind)
 
     @property
     def space(self) -> Space:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from isthmus._types import FloatArray, Metric
-from isthmus.errors import IsthmusError, ParameterError, ReadOnlyStoreError
+from isthmus.errors import IsthmusError, ReadOnlyStoreError
 from isthmus.spaces import Space
 from isthmus.stores._client_errors import not_an_alias
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows
@@ -24,6 +24,7 @@ from isthmus.stores.base import Capabilities, NameRule
 __all__ = ["TypesenseStore"]
 
 RECORDS = "isthmus_records"
+INDEXES = ("exact", "hnsw")
 EXACT = "flat_search_cutoff: 1000000000"
 """With a filter that leaves fewer documents than this, each of them is compared."""
 QUERY_LENGTH = 3_500
@@ -66,12 +67,7 @@ class TypesenseStore(ConnectedStore):
         super().__init__(url)
         self._ids: list[str] = []
         url.flag("tls")
-        if url.options.get("index", "hnsw") != "hnsw":
-            raise ParameterError(
-                expected="&index=hnsw, or none",
-                got=repr(url.options["index"][:40]),
-                do="change the URL",
-            )
+        self._exact = url.choice("index", INDEXES) == INDEXES[0]
 
     # --- what ConnectedStore asks for ---------------------------------------------------------
 
@@ -84,7 +80,7 @@ class TypesenseStore(ConnectedStore):
 
     def _settle(self, space: Space | None) -> None:
         super()._settle(space)
-        exact = self._schema.own and "index" not in self._url.options
+        exact = self._schema.own and self._exact
         self.capabilities = replace(self.capabilities, exact_search=exact)
 
     def _exists(self) -> bool:

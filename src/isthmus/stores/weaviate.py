@@ -19,7 +19,6 @@ from isthmus.errors import (
     MissingCollectionError,
     ParameterError,
     StoreFullError,
-    UnknownNameError,
     UnsupportedOperationError,
 )
 from isthmus.spaces import Space
@@ -53,6 +52,7 @@ MESSAGE_BYTES = 8 * 2**20
 """Bytes of one request or answer, under the 10 MB that older servers take."""
 RECORDS = "IsthmusRecords"
 """Class that keeps the records of all collections of a server."""
+INDEXES: Mapping[str, str] = MappingProxyType({"exact": "flat", "hnsw": "hnsw"})
 DISTANCES: Mapping[Metric, str] = MappingProxyType(
     {"cosine": "cosine", "dot": "dot", "l2": "l2-squared"}
 )
@@ -99,20 +99,12 @@ class WeaviateStore(ConnectedStore):
     # --- connection ---------------------------------------------------------------------------
 
     def _connect(self) -> None:
-        options = self._url.options
-        for name, known in (("index", ("flat", "hnsw")), ("tls", ("true", "false"))):
-            if options.get(name, known[0]) not in known:
-                raise UnknownNameError.of(f"value of &{name}=", options[name], known)
+        self._index = INDEXES[self._url.choice("index", tuple(INDEXES))]
         address = self._url.address(8_080)
-        port = options.get("grpc", "50051")
-        if not port.isdecimal():
-            raise ParameterError(
-                expected="&grpc= as the port of gRPC", got=repr(port), do="change the URL"
-            )
         self._server = Server(
             address,
-            grpc=(address[0], int(port)),
-            tls=options.get("tls") == "true",
+            grpc=(address[0], self._url.whole("grpc", 1, 65_535, 50_051)),
+            tls=self._url.flag("tls"),
             key=self._secret,
             timeout=self.timeout,
         )
@@ -146,7 +138,7 @@ class WeaviateStore(ConnectedStore):
         schema = {
             "class": name,
             "vectorizer": "none",
-            "vectorIndexType": self._url.options.get("index", "flat"),
+            "vectorIndexType": self._index,
             "vectorIndexConfig": settings,
             "properties": list(OWN_PROPERTIES),
         }
