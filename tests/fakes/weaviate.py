@@ -346,6 +346,8 @@ def type_of(value: Any) -> str:
 def fits(kind: str, value: Any) -> bool:
     if kind.endswith("[]"):
         return isinstance(value, list | tuple) and all(fits(kind[:-2], one) for one in value)
+    if kind == "date":
+        kind = "text"
     if kind == "int":
         return not isinstance(value, bool | str | list | tuple) and float(value).is_integer()
     return type_of(value) == kind or (kind == "number" and type_of(value) == "int")
@@ -367,8 +369,8 @@ def fill(into: Any, kind: str, value: Any) -> None:
             values.values.extend(value)
     elif kind == "boolean":
         into.bool_value = value
-    elif kind == "text":
-        into.text_value = value
+    elif kind in ("text", "date"):
+        setattr(into, f"{kind}_value", value)
     elif kind == "int":
         into.int_value = int(value)
     else:

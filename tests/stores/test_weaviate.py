@@ -215,6 +215,69 @@ def test_vectors_that_have_names_are_told_apart(at, server):
         assert store.space.dim == 4
 
 
+@pytest.fixture
+def named(server):
+    """A class of others with two vectors; not every object has both."""
+    config = {"vectorIndexType": "flat", "vectorIndexConfig": {"distance": "cosine"}}
+    title = {"name": "title", "dataType": ["text"], "tokenization": "word"}
+    day = {"name": "day", "dataType": ["date"]}
+    found = Class(
+        {
+            "class": "Named",
+            "vectorConfig": {"text": config, "image": config},
+            "properties": [title, day],
+        }
+    )
+    fields = {"title": "Blue ship", "day": "2026-01-01T00:00:00Z"}
+    found.things[IDS[0]] = Thing(fields, {"text": VECTORS[0], "image": np.float32([1, 2])})
+    found.things[IDS[1]] = Thing({}, {"text": VECTORS[1]})
+    found.things[IDS[2]] = Thing({}, {"image": np.float32([3, 4])})
+    server.classes["Named"] = found
+    return found
+
+
+def test_a_write_leaves_what_it_does_not_name(at, named):
+    space = Space(model="image", dim=2)
+    with open_store(at("Named", "&field=image"), space=space) as store:
+        rows = VectorSet(IDS[:2] + IDS[3:4], [[5, 6], [7, 8], [9, 9]], space)
+        store.upsert(rows, metadata=[{"title": "new"}, {}, {}])
+        assert store.fetch(IDS[:1]).matrix().tolist() == [[5, 6]]
+    thing = named.things[IDS[0]]
+    assert thing.properties == {"title": "new", "day": "2026-01-01T00:00:00Z"}
+    assert np.array_equal(thing.vectors["text"], VECTORS[0])
+    assert named.things[IDS[1]].vectors.keys() == {"text", "image"}
+    assert named.things[IDS[3]].vectors.keys() == {"image"}
+
+
+def test_an_object_without_the_vector_is_no_row(at, named):
+    with open_store(at("Named", "&field=image")) as store:
+        assert (store.count(), store.space.dim) == (2, 2)
+        assert store.delete([IDS[1]]) == 0
+        for ask in (store.fetch, store.fetch_metadata):
+            with pytest.raises(UnknownIdError):
+                ask([IDS[1]])
+        assert store.held([IDS[1]]).ids == []
+        assert store.delete([IDS[0], IDS[1]]) == 1
+    assert named.things.keys() == {IDS[1], IDS[2]}
+
+
+def test_what_cannot_be_written_again_is_not_written_over(at, named):
+    named.schema["properties"] += [{"name": "by", "dataType": ["Author"]}]
+    space = Space(model="image", dim=2)
+    with open_store(at("Named", "&field=image"), space=space) as store:
+        with pytest.raises(UnsupportedOperationError, match=r"'by' \(Author\)"):
+            store.upsert(VectorSet(IDS[:1], [[5, 6]], space))
+        store.upsert(VectorSet(IDS[4:5], [[5, 6]], space))
+    assert named.things[IDS[0]].vectors["image"].tolist() == [1, 2]
+    named.schema["properties"][-1] = {"name": "n", "dataType": ["int"]}
+    named.things[IDS[0]].properties["n"] = 2**60
+    with (
+        open_store(at("Named", "&field=image")) as store,
+        pytest.raises(UnsupportedOperationError, match=r"'n' \(int\)"),
+    ):
+        store.upsert(VectorSet(IDS[:1], [[5, 6]], space))
+
+
 def test_a_distance_that_no_metric_is_is_refused(at, theirs, server):
     server.classes[theirs].schema["vectorIndexConfig"]["distance"] = "hamming"
     with pytest.raises(UnsupportedOperationError, match="got hamming"):
@@ -314,7 +377,7 @@ def test_an_option_that_nobody_knows_is_refused(at):
 
 
 def test_a_port_that_is_none_is_refused():
-    with pytest.raises(ParameterError, match="port of gRPC"):
+    with pytest.raises(ParameterError, match="grpc as a whole number"):
         open_store("weaviate://127.0.0.1?collection=Docs&grpc=x")
 
 

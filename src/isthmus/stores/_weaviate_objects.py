@@ -31,6 +31,11 @@ OWN_PROPERTIES: Sequence[Mapping[str, Any]] = (
     },
     {"name": "tokens", "dataType": ["text[]"], "tokenization": "field", "indexSearchable": False},
 )
+PLAIN = ("text", "string", "int", "number", "boolean", "date", "uuid")
+CARRIED = frozenset((*PLAIN, *(f"{name}[]" for name in PLAIN)))
+"""Types of properties that are written as they are read."""
+EXACT = 2**53
+"""Whole numbers travel as doubles."""
 LISTS: Mapping[str, str] = {
     "text_values": "",
     "date_values": "",
@@ -108,8 +113,8 @@ class Properties:
 
     # --- writing ------------------------------------------------------------------------------
 
-    def to_message(self, text: str, metadata: str | None) -> Any:
-        """Return the properties of a row as a message."""
+    def to_message(self, text: str, metadata: str | None, former: Any = None) -> Any:
+        """Return the properties of a row as a message; what a former result has is kept."""
         if self.own:
             fields: dict[str, Any] = {
                 "text_id": text,
@@ -117,7 +122,8 @@ class Properties:
                 "tokens": tokens(metadata),
             }
         else:
-            fields = {} if metadata is None else json.loads(metadata)
+            fields = {} if former is None else self._kept(former)
+            fields |= {} if metadata is None else json.loads(metadata)
         base = protocol("base_pb2")
         message = protocol("batch_pb2").BatchObject.Properties()
         for name, value in fields.items():
@@ -138,6 +144,29 @@ class Properties:
             elif value is not None:  # null is the same as nothing
                 message.non_ref_properties.update({name: value})
         return message
+
+    def _kept(self, former: Any) -> dict[str, Any]:
+        """Return the properties of an object that is there, to be written again.
+
+        Raises
+        ------
+        UnsupportedOperationError
+            Some cannot be written as they are.
+        """
+        lost = [name for name, kind in self.types.items() if kind not in CARRIED]
+        fields: dict[str, Any] = json.loads(self.metadata(former) or "{}")
+        lost += [
+            name
+            for name, value in fields.items()
+            if isinstance(value, int) and abs(value) > EXACT and name not in lost
+        ]
+        if lost:
+            raise UnsupportedOperationError(
+                expected="objects of others whose properties can all be written again",
+                got=", ".join(f"{name!r} ({self.types.get(name)})" for name in lost[:5]),
+                do="write rows with new ids, or into a collection of your own",
+            )
+        return fields
 
     def _kind_of_list(self, name: str, values: list[Any]) -> str:
         if all(isinstance(value, str) for value in values):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -22,6 +22,7 @@ from isthmus.errors import (
     UnsupportedOperationError,
 )
 from isthmus.spaces import Space
+from isthmus.stores._checks import from_json, matches
 from isthmus.stores._client_errors import (
     BUSY_STATUSES,
     by_status,
@@ -48,6 +49,8 @@ __all__ = ["WeaviateStore"]
 MAX_ROWS = 10_000
 """Most rows of one answer (``QUERY_MAXIMUM_RESULTS``)."""
 MAX_BATCH = 1_000
+FEW = 20
+"""Objects that are looked at together while nobody knows how long their vectors are."""
 MESSAGE_BYTES = 8 * 2**20
 """Bytes of one request or answer, under the 10 MB that older servers take."""
 RECORDS = "IsthmusRecords"
@@ -90,10 +93,11 @@ class WeaviateStore(ConnectedStore):
         proof="protocol fake",
     )
 
-    _server: Server | None = None
+    _server: Server
     _name = ""
     _properties: Properties
     _vector: str
+    _vectors: list[str]
     _metric: Metric
 
     # --- connection ---------------------------------------------------------------------------
@@ -110,15 +114,13 @@ class WeaviateStore(ConnectedStore):
         )
 
     def _disconnect(self) -> None:
-        if self._server is not None:
+        if hasattr(self, "_server"):
             self._server.close()
 
     def _rest(self, method: str, *path: str, body: Any = None) -> Any:
-        assert self._server is not None  # noqa: S101 - for the type: it was connected
         return self._server.rest(method, *path, body=body)
 
     def _call(self, method: str, request: Any) -> Any:
-        assert self._server is not None  # noqa: S101 - the same
         return self._server.call(method, request)
 
     # --- the collection -----------------------------------------------------------------------
@@ -195,6 +197,7 @@ class WeaviateStore(ConnectedStore):
             )
         self._properties = Properties.of(schema, own=own)
         self._vector, vector = self._named_vector(schema)
+        self._vectors = sorted(schema.get("vectorConfig") or {})
         config = vector.get("vectorIndexConfig") or {}
         metrics: dict[str, Metric] = {theirs: ours for ours, theirs in DISTANCES.items()}
         distance = config.get("distance", "cosine")
@@ -231,10 +234,11 @@ class WeaviateStore(ConnectedStore):
         return asked, named[asked]
 
     def _describe(self) -> tuple[int | None, Metric | None]:
-        for result in self._results(self._name, limit=1, metadata=self._wanted(vectors=True)):
-            vector = vector_of(result, self._vector)
-            if vector is not None:
-                return len(vector), self._metric
+        for found in self._objects("", FEW):
+            for result in found:
+                vector = vector_of(result, self._vector)
+                if vector is not None:
+                    return len(vector), self._metric
         return None, self._metric
 
     def _take_name(self, name: str, former: str) -> str:
@@ -262,9 +266,19 @@ class WeaviateStore(ConnectedStore):
         return self._call("Search", request).results
 
     def _wanted(self, *, vectors: bool) -> Any:
+        """Ask for the vector also to know of objects of others that have none: no filter can."""
         request = protocol("search_get_pb2").MetadataRequest
+        vectors = vectors or not self._properties.own
         names = [self._vector] if vectors and self._vector else []
         return request(uuid=True, vector=vectors and not self._vector, vectors=names)
+
+    def _objects(self, after: str, limit: int, **wanted: Any) -> Iterator[list[Any]]:
+        """Yield all objects behind a uuid, with their vectors, as many as one request gives."""
+        wanted["metadata"] = self._wanted(vectors=True)
+        after = after or str(uuid.UUID(int=0))
+        while found := list(self._results(self._name, limit=limit, after=after, **wanted)):
+            yield found
+            after = str(found[-1].metadata.id)
 
     def _asked(self) -> Any:
         request = protocol("search_get_pb2").PropertiesRequest
@@ -273,6 +287,9 @@ class WeaviateStore(ConnectedStore):
         return request(return_all_nonref_properties=True)
 
     def _count(self) -> int:
+        if not self._properties.own:
+            pages = self._objects("", self._rows_of_a_message())
+            return sum(len(self._having(found)) for found in pages)
         aggregate = protocol("aggregate_pb2")
         request = aggregate.AggregateRequest(collection=self._name, objects_count=True)
         return int(self._call("Aggregate", request).single_result.objects_count)
@@ -281,12 +298,14 @@ class WeaviateStore(ConnectedStore):
         batch = protocol("batch_pb2")
         objects: list[Any] = []
         size = 0
+        former = {} if self._properties.own else self._former(rows.ids)
         for text, vector, metadata in zip(rows.ids, rows.vectors, rows.metadata, strict=True):
+            was = former.get(text)
             one = batch.BatchObject(
                 uuid=self._properties.uuid(text),
                 collection=self._name,
-                properties=self._properties.to_message(text, metadata),
-                **self._written(vector),
+                properties=self._properties.to_message(text, metadata, was),
+                **self._written(vector, was),
             )
             size += one.ByteSize()
             if size > MESSAGE_BYTES and objects:
@@ -295,9 +314,23 @@ class WeaviateStore(ConnectedStore):
             objects.append(one)
         self._put(objects)
 
-    def _written(self, vector: FloatArray) -> dict[str, Any]:
+    def _former(self, ids: list[str]) -> dict[str, Any]:
+        """Return objects of others as they are there: a write must not take what it does not name.
+
+        Weaviate replaces objects as wholes.
+        """
+        vectors = self._vectors
+        wanted = protocol("search_get_pb2").MetadataRequest(
+            uuid=True, vector=not self._vector, vectors=vectors
+        )
+        found = self._by_ids(ids, wanted, width=max(1, len(vectors)))
+        return {str(result.metadata.id): result for result in found}
+
+    def _written(self, vector: FloatArray, former: Any) -> dict[str, Any]:
         if self._vector:
-            return {"vectors": [vector_message(vector, self._vector)]}
+            others = [] if former is None else former.metadata.vectors
+            kept = [one for one in others if one.name != self._vector]
+            return {"vectors": [*kept, vector_message(vector, self._vector)]}
         return {"vector_bytes": np.asarray(vector, "<f4").tobytes()}
 
     def _put(self, objects: list[Any]) -> None:
@@ -317,8 +350,12 @@ class WeaviateStore(ConnectedStore):
             raise RejectedObjects(f"{answer.failed} objects could not be deleted")
 
     def _read(self, ids: list[str], *, vectors: bool) -> Rows:
+        return self._rows(self._by_ids(ids, self._wanted(vectors=vectors)), vectors=vectors)
+
+    def _by_ids(self, ids: list[str], wanted: Any, *, width: int = 1) -> list[Any]:
+        """Return the objects of these ids that are there, with ``width`` vectors each."""
         uuids = self._properties.uuids(ids)
-        step = self._rows_of_a_message()
+        step = self._rows_of_a_message(width)
         found: list[Any] = []
         for start in range(0, len(uuids), step):
             some = uuids[start : start + step]
@@ -327,38 +364,33 @@ class WeaviateStore(ConnectedStore):
                 limit=len(some),
                 filters=by_uuids(some),
                 properties=self._asked(),
-                metadata=self._wanted(vectors=vectors),
+                metadata=wanted,
             )
-        return self._rows(found, vectors=vectors)
+        return found
 
-    def _rows_of_a_message(self) -> int:
-        return max(1, min(MAX_ROWS, MESSAGE_BYTES // (4 * self.space.dim + 2_048)))
+    def _rows_of_a_message(self, width: int = 1) -> int:
+        return max(1, min(MAX_ROWS, MESSAGE_BYTES // (4 * self.space.dim * width + 2_048)))
+
+    def _having(self, found: Iterable[Any]) -> list[Any]:
+        """Return the objects that have the vector."""
+        if self._properties.own:
+            return list(found)
+        return [result for result in found if vector_of(result, self._vector) is not None]
 
     def _page(self, after: str, limit: int) -> Page:
-        rows = Rows([], np.empty((0, self.space.dim), np.float32), [])
-        while not rows.ids:  # objects without the vector are passed over
-            found = self._results(
-                self._name,
-                limit=min(limit, self._rows_of_a_message()),
-                after=after or str(uuid.UUID(int=0)),
-                properties=self._asked(),
-                metadata=self._wanted(vectors=True),
-            )
-            if not found:
-                break
-            rows = self._rows(found, vectors=True)
-            after = str(found[-1].metadata.id)
-        return Page(rows, after)
+        step = min(limit, self._rows_of_a_message())
+        for found in self._objects(after, step, properties=self._asked()):
+            rows, after = self._rows(found, vectors=True), str(found[-1].metadata.id)
+            if rows.ids:  # objects without the vector are passed over
+                return Page(rows, after)
+        return Page(self._rows([], vectors=True), after)
 
-    def _rows(self, found: Any, *, vectors: bool) -> Rows:
-        results = list(found)
+    def _rows(self, found: Iterable[Any], *, vectors: bool) -> Rows:
+        results = self._having(found)
         matrix = np.empty((len(results), 0), np.float32)
         if vectors:
             given = [vector_of(result, self._vector) for result in results]
-            there = [place for place, vector in enumerate(given) if vector is not None]
-            results = [results[place] for place in there]
-            kept = [vector for vector in given if vector is not None]
-            matrix = stacked(kept, self.space.dim)
+            matrix = stacked([one for one in given if one is not None], self.space.dim)
         ids = [self._properties.id_of(result) for result in results]
         return Rows(ids, matrix, [self._properties.metadata(result) for result in results])
 
@@ -407,12 +439,13 @@ class WeaviateStore(ConnectedStore):
 
         Texts are split into words before they are compared, and lists are found by one value.
         """
+        search = protocol("search_get_pb2")
         found = self._results(
             self._name,
             limit=MAX_ROWS,
             filters=filters,
             properties=self._asked(),
-            metadata=self._wanted(vectors=False),
+            metadata=search.MetadataRequest(uuid=True),
         )
         if len(found) == MAX_ROWS:
             raise UnsupportedOperationError(
@@ -420,11 +453,10 @@ class WeaviateStore(ConnectedStore):
                 got=", ".join(where),
                 do="give the property the tokenization 'field', or filter by another one",
             )
-        rows = self._rows(found, vectors=False)
         kept = [
             result.metadata.id
-            for result, metadata in zip(found, rows.metadata, strict=True)
-            if _has(metadata, where)
+            for result in found
+            if matches(from_json(self._properties.metadata(result), "of an object"), where)
         ]
         return by_uuids(kept or [uuid_of("no object")])
 
@@ -467,16 +499,6 @@ class WeaviateStore(ConnectedStore):
 
 class RejectedObjects(Exception):  # noqa: N818 - what a server answered, before it is said
     """Objects of a batch that the server did not take."""
-
-
-def _has(metadata: str | None, where: Mapping[str, Any]) -> bool:
-    fields: dict[str, Any] = {} if metadata is None else json.loads(metadata)
-    return all(
-        name in fields
-        and isinstance(fields[name], bool) == isinstance(value, bool)
-        and fields[name] == value
-        for name, value in where.items()
-    )
 
 
 def _code(error: Exception) -> str | None:
