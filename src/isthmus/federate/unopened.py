@@ -58,7 +58,7 @@ class UnopenedStore(Store):
         return self._open().count()
 
     def search(
-        self, queries: FloatArray, *, k: int, where: Mapping[str, Any] | None = None
+        self, queries: FloatArray | VectorSet, *, k: int, where: Mapping[str, Any] | None = None
     ) -> Found:
         """Return the k best rows for each query; see `Store.search`."""
         return self._open().search(queries, k=k, where=where)

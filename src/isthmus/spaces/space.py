@@ -133,7 +133,8 @@ class Space:
             expected=f"{what} with "
             + ", ".join(f"{name} {getattr(self, name)!r}" for name in differing),
             got=", ".join(f"{name} {getattr(other, name)!r}" for name in differing),
-            do="use vectors of that space, or fit a bridge between the two",
+            do="use vectors of that space, or fit a bridge between the two; if it is one model, "
+            "spell its name, revision and the rest the same way",
         )
 
     def with_kind(self, kind: str) -> Space:

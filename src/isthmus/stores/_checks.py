@@ -14,7 +14,7 @@ from isthmus._types import FloatArray, IdArray
 from isthmus._validate import as_matrix, check_nonzero
 from isthmus.errors import CountMismatchError, InputError, ParameterError
 from isthmus.neighbors.exact import check_k
-from isthmus.spaces import Space
+from isthmus.spaces import Space, VectorSet
 from isthmus.spaces.ids import as_ids
 
 __all__ = [
@@ -39,9 +39,14 @@ def as_queries(queries: Any, space: Space, *, k: int) -> FloatArray:
 
     Raises
     ------
+    SpaceMismatchError
+        A `VectorSet` of another space.
     DimensionError, EmptyInputError, InvalidVectorsError, ZeroVectorError, ParameterError
     """
     check_k(k)
+    if isinstance(queries, VectorSet):
+        space.check(queries.space, what="queries")
+        queries = queries.matrix()
     matrix = as_matrix(queries, name="queries", dim=space.dim)
     if space.metric == "cosine":
         check_nonzero(matrix, name="queries")
@@ -67,6 +72,12 @@ def check_collection(name: str) -> str:
 
 def check_where(where: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return a filter as a dict: keys of text, values of one JSON value each."""
+    if where is not None and not isinstance(where, Mapping):
+        raise ParameterError(
+            expected="a filter as a mapping of keys to values",
+            got=repr(where)[:80],
+            do='write {"year": 2001}',
+        )
     checked = dict(where or {})
     for key, value in checked.items():
         if not isinstance(key, str) or not isinstance(value, str | int | float | None):

@@ -316,7 +316,7 @@ class ConnectedStore(Store):
         )
 
     def search(
-        self, queries: FloatArray, *, k: int, where: Mapping[str, Any] | None = None
+        self, queries: FloatArray | VectorSet, *, k: int, where: Mapping[str, Any] | None = None
     ) -> Found:
         """Return the k best rows for each query; see `Store.search`."""
         matrix = as_queries(queries, self.space, k=k)

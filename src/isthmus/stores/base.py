@@ -370,13 +370,14 @@ class Store(ABC):
 
     @abstractmethod
     def search(
-        self, queries: FloatArray, *, k: int, where: Mapping[str, Any] | None = None
+        self, queries: FloatArray | VectorSet, *, k: int, where: Mapping[str, Any] | None = None
     ) -> Found:
         """Return the k best rows for each query vector; ties by order of insertion.
 
         Parameters
         ----------
-        queries : FloatArray of shape (n_queries, dim)
+        queries : FloatArray of shape (n_queries, dim), or VectorSet
+            The space of a set is checked; of a bare array nobody knows it.
         k : int
             At least 1.
         where : mapping of str to str, int, float, bool or None, optional

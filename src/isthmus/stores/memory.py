@@ -161,7 +161,7 @@ class MemoryStore(Store):
         return Held(there, vectors, [_fields(row) for row in rows])
 
     def search(
-        self, queries: FloatArray, *, k: int, where: Mapping[str, Any] | None = None
+        self, queries: FloatArray | VectorSet, *, k: int, where: Mapping[str, Any] | None = None
     ) -> Found:
         """Score every row for every query; see `Store.search`."""
         matrix = as_queries(queries, self._space, k=k)

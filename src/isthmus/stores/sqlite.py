@@ -230,7 +230,7 @@ class SqliteStore(Store):
         return Gathered(VectorSet(names, resident.vectors[unique], self.space), rows)
 
     def search(
-        self, queries: FloatArray, *, k: int, where: Mapping[str, Any] | None = None
+        self, queries: FloatArray | VectorSet, *, k: int, where: Mapping[str, Any] | None = None
     ) -> Found:
         """Return the k best rows for each query; see `Store.search`."""
         matrix = as_queries(queries, self.space, k=k)

@@ -161,7 +161,7 @@ class FaultyStore(Store):
         return self._inner.gather(ids)
 
     def search(
-        self, queries: FloatArray, *, k: int, where: Mapping[str, Any] | None = None
+        self, queries: FloatArray | VectorSet, *, k: int, where: Mapping[str, Any] | None = None
     ) -> Found:
         """Return the k best rows for each query, or go wrong."""
         faults = self._before("search")

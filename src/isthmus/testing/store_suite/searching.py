@@ -13,10 +13,11 @@ from isthmus.errors import (
     EmptyInputError,
     InvalidVectorsError,
     ParameterError,
+    SpaceMismatchError,
     UnsupportedOperationError,
     ZeroVectorError,
 )
-from isthmus.spaces import VectorSet
+from isthmus.spaces import Space, VectorSet
 from isthmus.testing.store_suite._compare import (
     Check,
     MakeStore,
@@ -185,6 +186,24 @@ def refuses_bad_queries(make: MakeStore) -> None:
             )
 
 
+def takes_a_set_of_queries(make: MakeStore) -> None:
+    """Queries may be a set of vectors, whose space is checked."""
+    given = filled(make, random_set(20, some_space()))
+    with given.store as store:
+        queries = random_set(3, some_space(), seed=1)
+        one, other = store.search(queries, k=4), store.search(queries.matrix(), k=4)
+        expect((one.ids == other.ids).all(), "the same answers to a set and to its matrix")
+        as_queries = VectorSet(queries.ids, queries.vectors, some_space().with_kind("query"))
+        expect((store.search(as_queries, k=4).ids == one.ids).all(), "queries of the same space")
+        others = VectorSet(queries.ids, queries.vectors, Space(model="other", dim=some_space().dim))
+        with_others = partial(store.search, others, k=4)
+        expect_error(SpaceMismatchError, with_others, what="queries of another space")
+        no_filter: Any = "year=2001"
+        kind = ParameterError if store.capabilities.filters else UnsupportedOperationError
+        as_text = partial(store.search, queries, k=1, where=no_filter)
+        expect_error(kind, as_text, what="a filter that is no mapping")
+
+
 def takes_float64_queries(make: MakeStore) -> None:
     """Queries may be float64; they are scored as float32."""
     given = filled(make, random_set(50, some_space()))
@@ -225,6 +244,7 @@ CHECKS = (
     filters_by_metadata,
     refuses_bad_filters,
     refuses_bad_queries,
+    takes_a_set_of_queries,
     takes_float64_queries,
     finds_zero_rows,
 )
