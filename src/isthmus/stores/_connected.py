@@ -20,7 +20,6 @@ import numpy.typing as npt
 from isthmus._types import FloatArray, Metric
 from isthmus._validate import check_positive
 from isthmus.errors import (
-    CorruptStoreError,
     EmptyInputError,
     InputError,
     InvalidIdError,
@@ -47,6 +46,7 @@ from isthmus.stores._checks import (
 from isthmus.stores._client_errors import chain, is_lost, not_understood
 from isthmus.stores._native import to_canonical
 from isthmus.stores._record import Record, unrecorded
+from isthmus.stores._rows import Rows, stacked
 from isthmus.stores._url import StoreUrl, as_seconds
 from isthmus.stores.base import Batch, Found, Held, Store, Unchecked
 
@@ -60,24 +60,6 @@ CURSOR = "after:"
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows on their way to a database or from it.
-
-    Parameters
-    ----------
-    ids : list of str
-    vectors : FloatArray of shape (n, dim), float32
-        Of zero columns where they were not asked for.
-    metadata : list of str or None
-        Each row's as JSON text; None where it has none.
-    """
-
-    ids: list[str]
-    vectors: FloatArray
-    metadata: list[str | None]
 
 
 @dataclass(frozen=True)
@@ -242,6 +224,11 @@ class ConnectedStore(Store):
         return self._recorded
 
     @property
+    def own(self) -> bool:
+        """Whether Isthmus made the collection; see `Store.own`."""
+        return self._own
+
+    @property
     def url(self) -> str:
         """The URL that opens the collection again."""
         return str(self._url)
@@ -307,7 +294,8 @@ class ConnectedStore(Store):
 
     def held(self, ids: Sequence[str]) -> Held:
         """Return the rows that are there; see `Store.held`."""
-        parts = [self._ask(self._read, some, vectors=True) for some in self._in_batches(list(ids))]
+        batches = self._in_batches(list(ids))
+        parts = [self._ask(self._read, some, vectors=True).checked() for some in batches]
         vectors = [part.vectors for part in parts] or [np.empty((0, self.space.dim), np.float32)]
         return Held(
             [text for part in parts for text in part.ids],
@@ -332,7 +320,7 @@ class ConnectedStore(Store):
     def scan(self, *, batch_size: int = BATCH_ROWS, cursor: str = "") -> Iterator[Batch]:
         """Yield all rows; see `Store.scan`. Each batch is read when it is asked for."""
         for page in self._pages(batch_size, cursor):
-            rows = page.rows
+            rows = page.rows.checked()
             vectors = VectorSet(np.array(rows.ids, np.str_), rows.vectors, self.space)
             yield Batch(
                 vectors, CURSOR + page.after, tuple(map(from_json, rows.metadata, rows.ids))
@@ -343,7 +331,7 @@ class ConnectedStore(Store):
     ) -> Iterator[Unchecked]:
         """Yield all rows as they lie there; see `Store.scan_unchecked`."""
         for page in self._pages(batch_size, cursor):
-            yield Unchecked(page.rows.ids, page.rows.vectors, CURSOR + page.after)
+            yield _unchecked(page.rows, CURSOR + page.after)
 
     def record_space(self, space: Space) -> None:
         """Record another space; see `Store.record_space`."""
@@ -540,7 +528,8 @@ class ConnectedStore(Store):
     def _look_up(self, texts: list[str], *, vectors: bool) -> tuple[Rows, list[int]]:
         """Read rows by id; return them, and the place of each id."""
         unique = list(dict.fromkeys(texts))
-        parts = [self._ask(self._read, some, vectors=vectors) for some in self._in_batches(unique)]
+        batches = self._in_batches(unique)
+        parts = [self._ask(self._read, some, vectors=vectors).checked() for some in batches]
         ids = [text for part in parts for text in part.ids]
         places = {text: place for place, text in enumerate(ids)}
         if missing := [text for text in unique if text not in places]:
@@ -591,27 +580,16 @@ class ConnectedStore(Store):
         )
 
 
-def stacked(vectors: Sequence[npt.ArrayLike], dim: int) -> FloatArray:
-    """Return vectors as float32 of shape (n, dim).
-
-    Raises
-    ------
-    CorruptStoreError
-        Vectors of another length, as columns without a fixed length can hold.
-
-    Examples
-    --------
-    >>> stacked([[1, 2], [3, 4]], 2).shape
-    (2, 2)
-    """
-    lengths = {len(np.atleast_1d(np.asarray(one))) for one in vectors}
-    if lengths - {dim}:
-        raise CorruptStoreError(
-            expected=f"vectors of {dim} numbers in every row",
-            got=f"rows of {', '.join(map(str, sorted(lengths)))} numbers",
-            do="find out which rows came from another model, and move them to a collection of "
-            "their own",
-        )
-    if not len(vectors):
-        return np.empty((0, dim), np.float32)
-    return np.asarray(np.stack([np.asarray(one, np.float32) for one in vectors]))
+def _unchecked(rows: Rows, cursor: str) -> Unchecked:
+    """Set rows of another length apart."""
+    if rows.other is None:
+        return Unchecked(rows.ids, rows.vectors, cursor)
+    lengths = rows.other.lengths
+    fits = lengths == rows.vectors.shape[1]
+    others = zip(rows.ids, lengths.tolist(), strict=True)
+    return Unchecked(
+        [text for text, fit in zip(rows.ids, fits, strict=True) if fit],
+        rows.vectors[fits],
+        cursor,
+        tuple(one for one, fit in zip(others, fits, strict=True) if not fit),
+    )

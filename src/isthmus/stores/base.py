@@ -173,11 +173,15 @@ class Unchecked:
     vectors : FloatArray of shape (n, dim)
         May hold NaN, infinity, zeros and lengths that the space denies.
     cursor : str
+    others : tuple of (str, float), default ()
+        Id and number of numbers of each row whose vector is longer or shorter than ``dim``: no
+        number is in ``vectors``. Not whole where the database keeps bytes, and some are missing.
     """
 
     ids: list[str]
     vectors: FloatArray
     cursor: str
+    others: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -267,6 +271,11 @@ class Store(ABC):
         Where it is not, nobody knows which model made the vectors: they can be read, diagnosed and
         exported, but not meet vectors of any other space.
         """
+        return True
+
+    @property
+    def own(self) -> bool:
+        """Whether Isthmus made the collection; one of another program has fields of its own."""
         return True
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,19 @@ from isthmus._linalg import normalise
 from isthmus._types import FloatArray
 from isthmus.bridge import Bridge
 from isthmus.errors import (
+    AccessDeniedError,
     EmptyInputError,
     MissingCollectionError,
     MissingFileError,
     ParameterError,
+    ReadOnlyStoreError,
     SpaceMismatchError,
+    UnsupportedOperationError,
 )
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores import MemoryStore
 from isthmus.stores.base import Batch, Held, Store
-from isthmus.workflows._convert_checkpoint import State, check_notes_or_file
+from isthmus.workflows._convert_checkpoint import State, check_notes_or_file, refuse_foreign
 from isthmus.workflows._copying import place_of_store, written_metadata
 
 __all__ = ["Job", "opened", "opened_job"]
@@ -42,7 +45,9 @@ class Job:
     ----------
     source : Store
     store : Store
-        The target; for a plan of one that is not there yet, an empty one in memory.
+        The target; for a plan of one that is not there or not recorded yet, an empty one in memory.
+    url : str
+        Of the target.
     bridge : Bridge or None
         None copies the vectors as they are.
     space : Space
@@ -55,6 +60,7 @@ class Job:
 
     source: Store
     store: Store
+    url: str
     bridge: Bridge | None
     space: Space
     in_place: bool
@@ -64,6 +70,15 @@ class Job:
         """Return the state before the first batch."""
         bridge = "" if self.bridge is None else self.bridge.hash
         return State(self.source.url, self.source.space.fingerprint, bridge)
+
+    def record_origin(self) -> None:
+        """Record which bridge carries the rows, in a target whose space was recorded without it."""
+        if self.store.space.bridged_from != self.space.bridged_from:
+            space = replace(self.store.space, bridged_from=self.space.bridged_from)
+            with contextlib.suppress(
+                UnsupportedOperationError, ReadOnlyStoreError, AccessDeniedError
+            ):  # the checkpoint says it in any case
+                self.store.record_space(space)
 
     def carry(self, vectors: VectorSet) -> VectorSet:
         """Return rows as they are in the target."""
@@ -163,13 +178,18 @@ def opened_job(
         with contextlib.ExitStack() as stack:
             if isinstance(target, str) and needs_notes:
                 _check_scheme(target, checkpoint)
-            if create:
-                found: Store | None = stack.enter_context(opened(target, space=space))
-            else:
-                found = _there(target, stack)
+            found = _there(target, stack)
+            exists = found is not None
+            url = target if isinstance(target, str) else target.url
+            if found is not None:
+                url = found.url
+            if found is not None and not found.recorded:
+                found = _to_be_recorded(found, space, create=create)
+            elif found is None and create:
+                found = stack.enter_context(opened(target, space=space))
             written = found or MemoryStore(space)
             written.space.check(space, what="vectors for the target")
-            yield Job(read, written, fitted, space, in_place, found is not None)
+            yield Job(read, written, url, fitted, space, in_place, exists or create)
 
 
 def _check_apart(source: Store | str, target: Store | str) -> bool:
@@ -215,3 +235,30 @@ def _there(target: Store | str, stack: contextlib.ExitStack) -> Store | None:
         return stack.enter_context(opened(target))
     except (MissingCollectionError, MissingFileError):
         return None
+    except EmptyInputError:  # of another program, and nobody knows yet how long its vectors will be
+        return None
+
+
+def _to_be_recorded(target: Store, space: Space, *, create: bool) -> Store | None:
+    """Record the space of an empty collection of another program; None where only a plan is made.
+
+    Raises
+    ------
+    ParameterError
+        It holds rows, of which nobody said which model made them.
+    SpaceMismatchError
+        The database has another dimension or metric.
+    """
+    if count := target.count():
+        raise refuse_foreign(count)
+    if create:
+        target.record_space(space)
+        return target
+    have, wanted = ((one.dim, one.metric) for one in (target.space, space))
+    if have != wanted:
+        raise SpaceMismatchError(
+            expected=f"a target of dimension {wanted[0]} and metric {wanted[1]}",
+            got=f"dimension {have[0]} and metric {have[1]} in {target.url}",
+            do="make it for vectors of that length",
+        )
+    return None

@@ -139,7 +139,7 @@ def plan_conversion(
         fitted = job.bridge
         return ConversionPlan(
             source=job.source.url,
-            target=job.store.url if job.there else str(target),
+            target=job.url,
             source_space=job.source.space,
             space=job.space,
             exists=job.there,

@@ -176,6 +176,7 @@ def _begin(job: Job, kept: Checkpoint) -> tuple[State, bool]:
         state = replace(state, cursor="", rows=0)
     if state.stage == "done":
         state = replace(state, stage="compare", cursor="", rows=0, added=0, changed=0, removed=0)
+    job.record_origin()
     kept.keep(state)
     return state, found is not None
 
