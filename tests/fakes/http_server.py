@@ -85,6 +85,10 @@ class FakeServer:
     def url(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def running(self) -> bool:
+        return self._thread.is_alive()
+
     def start(self) -> Self:
         self._open: set[socket.socket] = set()
         self._guard = threading.Lock()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
 import sys
 import time
 import traceback
@@ -314,24 +313,6 @@ class TestOpening:
             open_store(f"{url}&database=nowhere")
 
 
-def test_killed_between_batch_and_cursor_in_this_process(url):
-    script = (
-        "import os, signal\n"
-        "from isthmus.spaces import Space, VectorSet\n"
-        "from isthmus.stores import open_store\n"
-        "space = Space(model='m', dim=3)\n"
-        f"store = open_store({url!r}, space=space)\n"
-        "rows = VectorSet([str(n) for n in range(500)], [[1, 2, 3]] * 500, space)\n"
-        "store.upsert(rows.select(range(200)), notes={'cursor': '200'})\n"
-        "store._change_record = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "store.upsert(rows, notes={'cursor': '500'})\n"
-    )
-    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
-    with open_store(url) as store:
-        assert store.notes() == {"cursor": "200"}  # behind the rows, never ahead of them
-        assert store.count() == 500
-
-
 class TestServer:
     @pytest.fixture
     def at(self, chroma_server, request):
@@ -339,26 +320,6 @@ class TestServer:
         yield f"chroma+http://{chroma_server.url}?collection={name}"
         if not chroma_server.running:
             chroma_server.restart()
-
-    def test_killed_between_batch_and_cursor(self, at, chroma_server):
-        with open_store(at, space=SPACE) as store:
-            store.upsert(ROWS.select([0, 1]), notes={"cursor": "2"})
-            change, store._change_record = store._change_record, None
-
-            def crash(_):
-                chroma_server.kill()
-                raise ConnectionAbortedError
-
-            store._change_record = crash
-            with pytest.raises(ConnectionAbortedError):
-                store.upsert(ROWS, notes={"cursor": "3"})
-            store._change_record = change
-            chroma_server.restart()
-            assert store.notes() == {"cursor": "2"}  # behind the rows, never ahead of them
-            assert store.count() == 3
-            store.upsert(ROWS, notes={"cursor": "3"})
-            assert (store.notes(), store.count()) == ({"cursor": "3"}, 3)
-            assert store.fetch(["a", "b", "c"]).matrix() == pytest.approx(ROWS.matrix(), abs=1e-6)
 
     def test_gone_and_back_again_within_a_request(self, at, chroma_server, monkeypatch):
         with open_store(at, space=SPACE) as store:

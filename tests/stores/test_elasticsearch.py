@@ -408,17 +408,6 @@ def test_a_slow_answer_is_not_waited_for(scheme, server, rows):
         assert store.count() == 0
 
 
-def test_the_same_object_goes_on_after_the_server_was_away(at, server, rows):
-    with open_store(at("docs"), space=rows(1).space) as store:
-        store.upsert(rows(3), notes={"cursor": "3"})
-        server.stop()
-        with pytest.raises(StoreUnreachableError):
-            store.upsert(rows(3, "late"))
-        server.start()
-        store.upsert(rows(3, "late"))
-        assert (store.count(), store.notes()) == (6, {"cursor": "3"})
-
-
 def error(kind, reason):
     return {"error": {"type": kind, "reason": reason}, "status": 0}
 

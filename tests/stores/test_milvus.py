@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 import uuid
 
 import numpy as np
@@ -325,30 +324,6 @@ def test_lite_is_for_one_process(lite, rows):
 
 
 # --- failures --------------------------------------------------------------------------------
-
-
-def test_the_same_object_goes_on_after_the_server_was_killed(milvus_server, rows):
-    """Killed between a batch and its cursor: the batch is there, the cursor is the older one."""
-    url = f"milvus://{milvus_server.url}?collection={name()}&timeout=3"
-    with open_store(url, space=rows(1).space) as store:
-        store.upsert(rows(40), notes={"cursor": "40"})
-        store.upsert(rows(40, "late", seed=1))
-        milvus_server.kill()
-        with pytest.raises(StoreUnreachableError):
-            store.write_notes({"cursor": "80"})
-        milvus_server.restart()
-        end = time.monotonic() + 60
-        while True:
-            try:
-                assert store.count() == 80
-                break
-            except StoreUnreachableError:
-                assert time.monotonic() < end
-        assert store.notes() == {"cursor": "40"}
-        store.upsert(rows(40, "late", seed=1), notes={"cursor": "80"})
-        assert (store.count(), store.notes()) == (80, {"cursor": "80"})
-        vectors = rows(40, "late", seed=1).vectors
-        assert store.search(vectors[:1], k=1).ids.tolist() == [["late-0"]]
 
 
 def test_a_server_that_is_not_there_is_unreachable(monkeypatch):

@@ -646,49 +646,6 @@ class TestRights:
 
 
 class TestFailures:
-    def test_the_same_object_goes_on_after_a_kill(self, url, postgres_server):
-        with open_store(url, space=SPACE) as store:
-            store.upsert(ones("a", "b"), notes={"cursor": "1"})
-            scan = store.scan(batch_size=1)
-            first = next(scan)
-            postgres_server.kill()
-            with pytest.raises(StoreUnreachableError, match="OperationalError"):
-                store.upsert(ones("c"), notes={"cursor": "2"})
-            postgres_server.restart()
-            assert store.notes() == {"cursor": "1"}
-            assert store.count() == 2
-            assert next(scan).vectors.ids.tolist() == ["b"]
-            assert next(store.scan(cursor=first.cursor)).vectors.ids.tolist() == ["b"]
-            store.upsert(ones("c"), notes={"cursor": "2"})
-            assert store.notes() == {"cursor": "2"}
-            assert store.count() == 3
-
-    def test_a_kill_in_the_middle_leaves_whole_batches_with_their_notes(self, url, postgres_server):
-        space = Space(model="m", dim=64)
-        values = np.random.default_rng(0).standard_normal((50, 64))
-        store = open_store(url, space=space)
-        begun = threading.Event()
-
-        def work() -> None:
-            for batch in range(100_000):
-                rows = VectorSet([f"{batch}-{row}" for row in range(50)], values, space)
-                try:
-                    store.upsert(rows, notes={"rows": str(50 * (batch + 1))})
-                except StoreUnreachableError:
-                    return
-                if batch == 4:
-                    begun.set()
-
-        writer = threading.Thread(target=work)
-        writer.start()
-        assert begun.wait(60)
-        postgres_server.kill()
-        writer.join()
-        postgres_server.restart()
-        with store:
-            assert store.count() == int(store.notes()["rows"]) >= 250
-            assert sum(len(batch.vectors) for batch in store.scan()) == store.count()
-
     def test_a_restart_between_two_requests_is_not_noticed(self, url, postgres_server):
         with open_store(url, space=SPACE) as store:
             store.upsert(ones("a"))

@@ -434,23 +434,6 @@ class TestEngine:
         with open_store(url) as store:
             assert store.count() == 0
 
-    def test_killed_between_batch_and_cursor(self, url):
-        script = (
-            "import os, signal\n"
-            "from isthmus.spaces import Space, VectorSet\n"
-            "from isthmus.stores import open_store\n"
-            "space = Space(model='m', dim=3)\n"
-            f"store = open_store({url!r}, space=space)\n"
-            "rows = VectorSet([str(n) for n in range(500)], [[1, 2, 3]] * 500, space)\n"
-            "store.upsert(rows.select(range(200)), notes={'cursor': '200'})\n"
-            "store._change_record = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
-            "store.upsert(rows, notes={'cursor': '500'})\n"
-        )
-        assert subprocess.run([sys.executable, "-c", script], check=False).returncode == -9
-        with open_store(url) as store:
-            assert store.notes() == {"cursor": "200"}  # behind the rows, never ahead of them
-            assert store.count() == 500
-
     def test_approximate_search_where_it_is_asked_for(self, url):
         with open_store(f"{url}&index=hnsw", space=SPACE) as store:
             assert not store.capabilities.exact_search

@@ -310,23 +310,6 @@ class TestRights:
 
 
 class TestFailures:
-    def test_the_same_object_goes_on_after_a_kill(self, url, typesense_server):
-        with open_store(url, space=SPACE) as store:
-            store.upsert(ones("a", "b"), notes={"cursor": "1"})
-            scan = store.scan(batch_size=1)
-            first = next(scan)
-            typesense_server.kill()
-            with pytest.raises(StoreUnreachableError, match="ConnectError"):
-                store.upsert(ones("c"), notes={"cursor": "2"})
-            typesense_server.restart()
-            assert store.notes() == {"cursor": "1"}
-            assert store.count() == 2
-            assert next(scan).vectors.ids.tolist() == ["b"]
-            assert next(store.scan(cursor=first.cursor)).vectors.ids.tolist() == ["b"]
-            store.upsert(ones("c"), notes={"cursor": "2"})
-            assert store.notes() == {"cursor": "2"}
-            assert set(store.search(np.ones((1, 3)), k=4).ids[0]) == {"a", "b", "c", ""}
-
     def test_a_collection_that_was_removed(self, url, name, server):
         with open_store(url, space=SPACE) as store:
             store.upsert(ones("a"))

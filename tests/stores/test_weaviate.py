@@ -413,24 +413,6 @@ def test_what_passes_is_tried_again(at, server, rows, code):
         assert store.notes() == {"cursor": "5"}
 
 
-def test_the_same_object_goes_on_after_the_server_was_away(at, server, rows):
-    with open_store(at("Docs"), space=rows(1).space) as store:
-        store.upsert(rows(3), notes={"cursor": "3"})
-        server.stop()
-        with pytest.raises(StoreUnreachableError):
-            store.upsert(rows(3, "late"))
-        with pytest.raises(StoreUnreachableError):
-            store.notes()
-        server.start()
-        for _ in range(50):  # gRPC waits for a moment before it connects again
-            try:
-                store.upsert(rows(3, "late"))
-                break
-            except StoreUnreachableError:
-                continue
-        assert (store.count(), store.notes()) == (6, {"cursor": "3"})
-
-
 @pytest.mark.parametrize(
     ("code", "details", "kind"),
     [
