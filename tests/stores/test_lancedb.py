@@ -236,11 +236,13 @@ def test_a_column_of_lists_has_the_length_of_its_rows(url, tmp_path):
     with open_store(url) as store:
         for read in (
             lambda: list(store.scan()),
-            lambda: list(store.scan_unchecked()),
+            lambda: store.fetch(["c"]),
             lambda: store.search([[5, 6]], k=1),
         ):
             with pytest.raises(CorruptStoreError, match=r"rows of .*3 numbers"):
                 read()
+        (shown,) = store.scan_unchecked()
+        assert (shown.ids, shown.others) == (["a", "b"], (("c", 3),))
 
 
 def test_half_precision_is_declared(url, made):

@@ -269,7 +269,10 @@ class TestTablesOfOthers:
             with pytest.raises(CorruptStoreError, match=r"rows of 2, 3 numbers.*GROUP BY 1"):
                 list(store.scan())
             with pytest.raises(CorruptStoreError, match="GROUP BY 1"):
-                list(store.scan_unchecked())
+                store.fetch(["1", "2"])
+            one, two = store.scan_unchecked(batch_size=1)
+            assert (one.ids, one.vectors.tolist(), one.others) == (["1"], [[1, 1, 1]], ())
+            assert (two.ids, two.vectors.shape, two.others) == ([], (0, 3), (("2", 2),))
             with pytest.raises(CorruptStoreError, match="GROUP BY 1"):
                 store.search(np.ones((1, 3)), k=2)
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from isthmus._types import FloatArray
-from isthmus.stores._connected import stacked
+from isthmus.stores._rows import OtherLengths, spread
 
 __all__ = ["array_of", "matrix_of"]
 
@@ -24,22 +24,27 @@ def array_of(vectors: FloatArray) -> pa.FixedSizeListArray:
     return pa.FixedSizeListArray.from_arrays(pa.array(flat), vectors.shape[1])
 
 
-def matrix_of(column: pa.ChunkedArray | pa.Array, dim: int) -> FloatArray:
+def matrix_of(
+    column: pa.ChunkedArray | pa.Array, dim: int
+) -> tuple[FloatArray, OtherLengths | None]:
     """Return a column of lists of numbers as float32 of shape (n, dim); a null number is NaN.
 
-    Raises
-    ------
-    CorruptStoreError
-        Rows of another length.
+    Rows of another length are NaN, and told beside.
 
     Examples
     --------
-    >>> matrix_of(pa.array([[1, 2], [3, None]], pa.list_(pa.float64())), 2).tolist()
+    >>> matrix_of(pa.array([[1, 2], [3, None]], pa.list_(pa.float64())), 2)[0].tolist()
     [[1.0, 2.0], [3.0, nan]]
     """
-    lengths = pc.unique(pc.list_value_length(column)).to_pylist()
-    if any(length != dim for length in lengths):
-        return stacked([np.zeros(length or 0, np.float32) for length in lengths], dim)
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy()
+    return spread(
+        lengths,
+        dim,
+        lambda fits: _flat(column if fits.all() else column.filter(pa.array(fits)), dim),
+    )
+
+
+def _flat(column: pa.ChunkedArray | pa.Array, dim: int) -> FloatArray:
     flat = pc.list_flatten(column)
     chunks = flat.chunks if isinstance(flat, pa.ChunkedArray) else [flat]
     parts = [np.asarray(one.to_numpy(zero_copy_only=False), np.float32) for one in chunks]

@@ -20,20 +20,18 @@ __all__ = ["given_columns", "rows_of", "table_of"]
 def rows_of(table: pa.Table, dim: int) -> Rows:
     """Return what a SELECT of `Columns.selected` gave."""
     ids = table["id"].to_pylist()
-    vectors = (
-        matrix_of(table["vector"], dim)
-        if "vector" in table.column_names
-        else np.empty((len(ids), 0), np.float32)
-    )
+    vectors, other = np.empty((len(ids), 0), np.float32), None
+    if "vector" in table.column_names:
+        vectors, other = matrix_of(table["vector"], dim)
     nothing: list[str | None] = [None] * len(ids)
     fields = table["fields"].to_pylist() if "fields" in table.column_names else nothing
     if "others" not in table.column_names:
-        return Rows(ids, vectors, [_object(text) for text in fields])
+        return Rows(ids, vectors, [_object(text) for text in fields], other)
     others = table["others"].to_pylist()
     merged: list[str | None] = [
         _merged(text, more) for text, more in zip(fields, others, strict=True)
     ]
-    return Rows(ids, vectors, merged)
+    return Rows(ids, vectors, merged, other)
 
 
 def table_of(rows: Rows, columns: Columns) -> pa.Table:

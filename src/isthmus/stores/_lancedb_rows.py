@@ -26,11 +26,9 @@ def rows_of(table: pa.Table, columns: Columns, dim: int, *, vectors: bool = True
     """Return the rows of a table that have a vector."""
     table = table.filter(pc.is_valid(table[columns.vector.name]))
     ids = pc.cast(table[columns.key.name], pa.string()).to_pylist()
-    matrix = (
-        matrix_of(table[columns.vector.name], dim)
-        if vectors
-        else np.empty((len(ids), 0), np.float32)
-    )
+    matrix, other = np.empty((len(ids), 0), np.float32), None
+    if vectors:
+        matrix, other = matrix_of(table[columns.vector.name], dim)
     metadata: list[str | None] = [None] * len(ids)
     if columns.own and FIELDS in table.column_names:
         metadata = table[FIELDS].to_pylist()
@@ -38,7 +36,7 @@ def rows_of(table: pa.Table, columns: Columns, dim: int, *, vectors: bool = True
     if others:
         read = table.select(others).to_pylist()
         metadata = [_merged(one, more) for one, more in zip(metadata, read, strict=True)]
-    return Rows(ids, matrix, metadata)
+    return Rows(ids, matrix, metadata, other)
 
 
 def _merged(own: str | None, others: Mapping[str, Any]) -> str:

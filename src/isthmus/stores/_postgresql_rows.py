@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 from psycopg import sql
 
 from isthmus._types import FloatArray
@@ -14,6 +15,7 @@ from isthmus.errors import CorruptStoreError
 from isthmus.stores._connected import Rows
 from isthmus.stores._postgresql_server import Connection
 from isthmus.stores._postgresql_table import Column, Table
+from isthmus.stores._rows import spread
 
 __all__ = ["INCOMING", "as_literal", "copy_in", "of_ids", "to_rows"]
 
@@ -71,30 +73,33 @@ def _copied(rows: Rows) -> Iterator[bytes]:
 
 
 def to_rows(found: Sequence[Sent], table: Table, *, dim: int) -> Rows:
-    """Turn what a query gave into rows.
-
-    Raises
-    ------
-    CorruptStoreError
-        Vectors of another length, as a column without a fixed length can hold.
-    """
+    """Turn what a query gave into rows; without vectors where ``dim`` is 0."""
     numbers = np.dtype(NUMBERS[table.vector.type])
-    vectors = [row[2][4:] for row in found if row[2] is not None]
-    lengths = {len(vector) // numbers.itemsize for vector in vectors}
-    if lengths - {dim}:
-        raise lengths_differ(table, dim, sorted(lengths))
-    matrix = np.frombuffer(b"".join(vectors), numbers).astype(np.float32)
-    matrix = matrix.reshape(len(found), dim)
-    return Rows([row[0] for row in found], matrix, [row[1] for row in found])
+    vectors = [b"" if row[2] is None else row[2][4:] for row in found]
+
+    def read(fits: npt.NDArray[np.bool_]) -> FloatArray:
+        chosen = b"".join(one for one, fit in zip(vectors, fits, strict=True) if fit)
+        return np.frombuffer(chosen, numbers).astype(np.float32).reshape(-1, dim)
+
+    if not dim:
+        matrix, other = np.empty((len(found), 0), np.float32), None
+    else:
+        lengths = [len(vector) // numbers.itemsize for vector in vectors]
+        matrix, other = spread(
+            lengths, dim, read, error=lambda there, dim: lengths_differ(table, dim, there)
+        )
+    return Rows([row[0] for row in found], matrix, [row[1] for row in found], other)
 
 
-def lengths_differ(table: Table, dim: int, lengths: list[int]) -> CorruptStoreError:
+def lengths_differ(table: Table, dim: int, lengths: Sequence[float]) -> CorruptStoreError:
     """Say that a column holds vectors of several lengths."""
     query = sql.SQL("SELECT vector_dims({}), count(*) FROM {} GROUP BY 1")
     counts = query.format(table.vector.sql, table.sql).as_string()
     return CorruptStoreError(
         expected=f"vectors of {dim} numbers in every row",
-        got=f"rows of {', '.join(map(str, lengths))} numbers" if lengths else "rows of others",
+        got=f"rows of {', '.join(f'{one:g}' for one in lengths)} numbers"
+        if lengths
+        else "rows of others",
         do=f"find out which rows came from another model, and move them to a table of their own: "
         f"{counts}",
     )

@@ -63,11 +63,11 @@ def read_rows(client: Any, index: Index, keys: Sequence[bytes], *, vectors: bool
         found = piped(client, "HGETALL", keys)
     field = index.vector.name.encode()
     there = [(key, one) for key, one in zip(keys, found, strict=True) if one.get(field)]
-    matrix = np.empty((len(there), 0), np.float32)
+    matrix, other = np.empty((len(there), 0), np.float32), None
     if vectors:
-        matrix = index.to_vectors([one[field] for _, one in there])
+        matrix, other = index.to_vectors([one[field] for _, one in there])
     ids = [index.id_of(key) for key, _ in there]
-    return Rows(ids, matrix, [to_metadata(index, one) for _, one in there])
+    return Rows(ids, matrix, [to_metadata(index, one) for _, one in there], other)
 
 
 def piped(client: Any, command: str, keys: Sequence[bytes], *rest: Any) -> list[Any]:

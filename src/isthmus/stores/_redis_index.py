@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from isthmus._types import FloatArray, Metric
 from isthmus.errors import CorruptStoreError, InvalidIdError, ParameterError
+from isthmus.stores._rows import OtherLengths, spread
 
 __all__ = ["Field", "Index", "read_index"]
 
@@ -144,24 +145,30 @@ class Index:
                 numbers = vectors.astype(STORED[self._type][0])
         return [row.tobytes() for row in numbers]
 
-    def to_vectors(self, found: Sequence[bytes]) -> FloatArray:
-        """Return vectors as float32 of shape (n, dim).
+    def to_vectors(self, found: Sequence[bytes]) -> tuple[FloatArray, OtherLengths | None]:
+        """Return vectors as float32 of shape (n, dim), NaN where they have another length.
 
-        Raises
-        ------
-        CorruptStoreError
-            Vectors of another length, which the database keeps and does not index.
+        The database keeps such hashes, and does not index them.
         """
         kind = np.dtype(STORED[self._type][0])
-        lengths = {len(one) / kind.itemsize for one in found}
-        if lengths - {float(self.dim)}:
-            raise CorruptStoreError(
-                expected=f"vectors of {self.dim} numbers in every hash of the index {self.name!r}",
-                got=f"hashes with {', '.join(f'{length:g}' for length in sorted(lengths))}; "
-                f"the index could not take in {self.failures:,}, which no search finds",
-                do="find out which rows came from another model, and move them to a collection of "
-                "their own",
-            )
+
+        def read(fits: npt.NDArray[np.bool_]) -> FloatArray:
+            return self._numbers([one for one, fit in zip(found, fits, strict=True) if fit])
+
+        lengths = [len(one) / kind.itemsize for one in found]
+        return spread(lengths, self.dim, read, error=self._lengths_differ)
+
+    def _lengths_differ(self, lengths: Sequence[float], dim: int) -> CorruptStoreError:
+        return CorruptStoreError(
+            expected=f"vectors of {dim} numbers in every hash of the index {self.name!r}",
+            got=f"hashes with {', '.join(f'{length:g}' for length in lengths)}; "
+            f"the index could not take in {self.failures:,}, which no search finds",
+            do="find out which rows came from another model, and move them to a collection of "
+            "their own",
+        )
+
+    def _numbers(self, found: Sequence[bytes]) -> FloatArray:
+        kind = np.dtype(STORED[self._type][0])
         numbers = np.frombuffer(b"".join(found), kind).reshape(len(found), self.dim)
         if self._type == "BFLOAT16":
             return (numbers.astype("<u4") << 16).view("<f4")

@@ -341,7 +341,7 @@ class DuckdbStore(ConnectedStore):
     ) -> Iterator[tuple[list[str], FloatArray]]:
         arrow = require("pyarrow", extra="duckdb")
         for batch in self._file.batches(select, values, rows=BLOCK_ROWS):
-            rows = rows_of(arrow.Table.from_batches([batch]), self.space.dim)
+            rows = rows_of(arrow.Table.from_batches([batch]), self.space.dim).checked()
             yield rows.ids, rows.vectors
 
     # --- names --------------------------------------------------------------------------------

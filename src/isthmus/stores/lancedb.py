@@ -386,7 +386,7 @@ class LancedbStore(ConnectedStore):
         query = self._table().search().select([columns.key.name, columns.vector.name])
         query = query if which is None else query.where(which)
         for batch in query.limit(ALL_ROWS).to_batches(BLOCK_ROWS):
-            rows = rows_of(pa.Table.from_batches([batch]), columns, self.space.dim)
+            rows = rows_of(pa.Table.from_batches([batch]), columns, self.space.dim).checked()
             yield rows.ids, rows.vectors
 
     def _nearest(
