@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -63,7 +65,8 @@ def test_the_whole_way(cli, base, files):
     assert "'docs' leads to the converted collection, by rename" in moved.out
     with open_store(base + "docs") as store:
         assert store.space.model == "two"
-    back = cli("convert", "rollback", base + "docs")
+    (way,) = re.findall("to go back: isthmus (.*)", moved.out)
+    back = cli(*shlex.split(way))
     assert "leads to what it led to before; the converted one is 'new'" in back.out
     check(base, "new", files.bridge)
 

@@ -190,9 +190,9 @@ def test_a_name_moves_and_comes_back(converted):
     assert (done.how, done.before, done.own, done.done) == ("rename", "docs_former", "new", True)
     assert model(converted + "docs") == ("two", ROWS)
     assert model(converted + "docs_former") == ("one", ROWS)
-    with pytest.raises(MissingCollectionError) as caught:
+    assert done.url == converted + "docs"
+    with pytest.raises(MissingCollectionError, match=r"name that it took in .*collection=NAME"):
         roll_back(converted + "new")
-    assert "it has the name that it took" in caught.value.__notes__[0]
     roll_back(converted + "docs")
     assert model(converted + "docs") == ("one", ROWS)
     assert model(converted + "new") == ("two", ROWS)
@@ -209,6 +209,13 @@ def test_a_free_name_is_taken_and_given_back(converted):
     assert model(converted + "new") == ("two", ROWS)
     with pytest.raises(MissingCollectionError):
         open_store(converted + "live")
+
+
+def test_its_own_name_is_no_name_of_applications(converted):
+    with pytest.raises(ParameterError, match="as which the target is open"):
+        cut_over(converted + "new", "new")
+    assert conversion_status(converted + "new").switched == ""
+    assert cut_over(converted + "new", "docs").done
 
 
 def test_a_target_in_use_is_not_converted_again(converted, made):

@@ -12,7 +12,7 @@ from isthmus import Bridge, Pairs
 from isthmus.errors import ParameterError, SpaceMismatchError
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores import open_store
-from isthmus.workflows import convert, plan_conversion, record_space
+from isthmus.workflows import convert, cut_over, plan_conversion, record_space
 
 OLD = Space(model="old", dim=3)
 NEW = Space(model="new", dim=4)
@@ -105,3 +105,20 @@ def test_the_recipe_for_postgresql(postgres_server, monkeypatch, bridge):
         assert found == [(1, "a"), (2, "b")]
     with open_store(url + "_new") as store:
         assert (store.space.model, store.space.bridged_from) == ("new", bridge.hash)
+
+
+def test_fields_that_are_not_in_the_target_are_told_before_and_after(base, bridge):
+    plan = plan_conversion(base + "docs", base + "new", bridge=bridge)
+    assert any("fields, types, indexes and rights" in one for one in plan.warnings)
+    convert(base + "docs", base + "new", bridge=bridge)
+    (said,) = cut_over(base + "new", "docs").warnings
+    assert "fields, types, indexes and rights" in said
+
+
+def test_the_same_fields_are_not_warned_of(base, bridge):
+    plan = plan_conversion(base + "docs", base + "wide", bridge=bridge)
+    assert not any("fields" in one for one in plan.warnings)
+    convert(base + "docs", base + "wide", bridge=bridge)
+    assert cut_over(base + "wide", "docs").warnings == ()
+    with open_store(base + "docs") as store:
+        assert store.fetch_metadata(["7"]) == [{"title": "title 7"}]

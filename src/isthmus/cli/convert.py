@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -14,7 +15,7 @@ from isthmus.cli.tables import say_value
 from isthmus.errors import UnknownNameError, VerdictError
 
 if TYPE_CHECKING:
-    from isthmus.workflows import ConversionPlan, Converted
+    from isthmus.workflows import ConversionPlan, Converted, Switch
 
 __all__ = [
     "ConvertGroup",
@@ -276,6 +277,9 @@ def convert_cutover(
     done = cut_over(target, name, former=former, checkpoint=checkpoint)
     before = f"; what it led to is {done.before!r}" if done.before else ""
     output.say(f"{name!r} leads to the converted collection, by {done.how}{before}")
+    for warning in done.warnings:
+        output.warn(warning)
+    output.say(f"to go back: {_way_back(done, checkpoint)}")
     output.done(done.to_dict())
 
 
@@ -299,6 +303,15 @@ def convert_rollback(
     done = roll_back(target, checkpoint=checkpoint)
     output.say(f"{done.name!r} leads to what it led to before; the converted one is {done.own!r}")
     output.done(done.to_dict())
+
+
+def _way_back(done: Switch, checkpoint: Path | None) -> str:
+    """Return the command that undoes a cutover, ready for a shell."""
+    if not (done.before or done.renames):
+        return "remove the alias with the database's own tools; it led nowhere before"
+    words = ["isthmus", "convert", "rollback", done.url]
+    words += [] if checkpoint is None else ["--checkpoint", str(checkpoint)]
+    return shlex.join(words)
 
 
 def _bridge(folder: Path | None) -> Any:

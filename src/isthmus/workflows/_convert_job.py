@@ -30,11 +30,20 @@ from isthmus.stores.base import Batch, Held, Store
 from isthmus.workflows._convert_checkpoint import State, check_notes_or_file, refuse_foreign
 from isthmus.workflows._copying import place_of_store, written_metadata
 
-__all__ = ["Job", "opened", "opened_job"]
+__all__ = ["OTHER_FIELDS", "Job", "opened", "opened_job"]
 
 ROUNDING = 1e-5
 """By how much a number may differ, relative to the largest of its row, where a store reads back
 bit for bit: another machine adds up the products of a bridge in another order."""
+
+
+OTHER_FIELDS = (
+    "the source was made by another program, and the target is laid out by Isthmus: fields, types, "
+    "indexes and rights of the source are not in it, so that an application which uses them by "
+    "name fails; make an empty collection with the same fields first, or convert in place: see "
+    "docs/convert.md"
+)
+"""Warning before a conversion and after a cutover."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,8 @@ class Job:
         Whether the target is a further vector of the source's own rows.
     there : bool, default True
         Whether there is such a target already.
+    own : bool, default True
+        Whether Isthmus made the target, or will.
     """
 
     source: Store
@@ -65,6 +76,7 @@ class Job:
     space: Space
     in_place: bool
     there: bool = True
+    own: bool = True
 
     def start(self) -> State:
         """Return the state before the first batch."""
@@ -178,18 +190,9 @@ def opened_job(
         with contextlib.ExitStack() as stack:
             if isinstance(target, str) and needs_notes:
                 _check_scheme(target, checkpoint)
-            found = _there(target, stack)
-            exists = found is not None
-            url = target if isinstance(target, str) else target.url
-            if found is not None:
-                url = found.url
-            if found is not None and not found.recorded:
-                found = _to_be_recorded(found, space, create=create)
-            elif found is None and create:
-                found = stack.enter_context(opened(target, space=space))
-            written = found or MemoryStore(space)
-            written.space.check(space, what="vectors for the target")
-            yield Job(read, written, url, fitted, space, in_place, exists or create)
+            found = _open_target(target, space, stack, create=create)
+            found.store.space.check(space, what="vectors for the target")
+            yield Job(read, found.store, found.url, fitted, space, in_place, found.there, found.own)
 
 
 def _check_apart(source: Store | str, target: Store | str) -> bool:
@@ -229,14 +232,38 @@ def _check_scheme(url: str, checkpoint: Path | str | None) -> None:
     check_notes_or_file(store_class(scheme_of(url)), checkpoint)
 
 
-def _there(target: Store | str, stack: contextlib.ExitStack) -> Store | None:
-    """Open the target where it is there; make nothing."""
+@dataclass(frozen=True)
+class _Target:
+    """The target, or what stands in for it in a plan; the rest is as in `Job`."""
+
+    store: Store
+    url: str
+    there: bool
+    own: bool
+
+
+def _open_target(
+    target: Store | str, space: Space, stack: contextlib.ExitStack, *, create: bool
+) -> _Target:
+    """Open the target; make it, and record its space, only where it is to be written."""
+    found, there = _find(target, stack)
+    url = found.url if found is not None else str(target)
+    own = found.own if found is not None else not there
+    if found is not None and not found.recorded:
+        found = _to_be_recorded(found, space, create=create)
+    elif found is None and create:
+        found = stack.enter_context(opened(target, space=space))
+    return _Target(found or MemoryStore(space), url, there or create, own)
+
+
+def _find(target: Store | str, stack: contextlib.ExitStack) -> tuple[Store | None, bool]:
+    """Open the target where it can be opened; return also whether it is there. Make nothing."""
     try:
-        return stack.enter_context(opened(target))
+        return stack.enter_context(opened(target)), True
     except (MissingCollectionError, MissingFileError):
-        return None
+        return None, False
     except EmptyInputError:  # of another program, and nobody knows yet how long its vectors will be
-        return None
+        return None, True
 
 
 def _to_be_recorded(target: Store, space: Space, *, create: bool) -> Store | None:

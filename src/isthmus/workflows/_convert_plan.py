@@ -13,7 +13,7 @@ from isthmus.evaluate import Value
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores.base import Store
 from isthmus.workflows._convert_checkpoint import Checkpoint
-from isthmus.workflows._convert_job import Job, opened_job
+from isthmus.workflows._convert_job import OTHER_FIELDS, Job, opened_job
 from isthmus.workflows._scope_notes import scope_notes
 from isthmus.workflows.convert import check_target
 
@@ -156,7 +156,7 @@ def plan_conversion(
             reason="" if fitted is None else fitted.verdict.reason,
             retention=None if fitted is None else fitted.report.values.get(RETENTION),
             scope=measured.scope,
-            warnings=tuple(_warnings(fitted, measured.scope)),
+            warnings=tuple(_warnings(job, measured.scope)),
         )
 
 
@@ -190,8 +190,10 @@ def _first(vectors: VectorSet) -> VectorSet:
     return next(vectors.iter_batches(1))
 
 
-def _warnings(bridge: Bridge | None, scope: ScopeReport | None) -> list[str]:
-    found = []
+def _warnings(job: Job, scope: ScopeReport | None) -> list[str]:
+    found, bridge = [], job.bridge
+    if job.own and not (job.source.own or job.in_place):
+        found.append(OTHER_FIELDS)
     if bridge is not None and bridge.verdict.status not in ENOUGH:
         found.append(f"the verdict is {bridge.verdict.status}: {bridge.verdict.reason}")
     if scope is not None:

@@ -13,11 +13,17 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from isthmus.errors import MissingCollectionError, ParameterError, UnsupportedOperationError
+from isthmus.errors import (
+    IsthmusError,
+    MissingCollectionError,
+    ParameterError,
+    UnsupportedOperationError,
+)
 from isthmus.stores._url import StoreUrl
 from isthmus.stores.base import Store
 from isthmus.stores.registry import open_store
 from isthmus.workflows._convert_checkpoint import SWITCH, Checkpoint
+from isthmus.workflows._convert_job import OTHER_FIELDS
 from isthmus.workflows._copying import parse_note, place_of_store
 
 __all__ = ["Switch", "cut_over", "roll_back"]
@@ -42,6 +48,10 @@ class Switch:
         URL that opened what the name led to, for its options.
     done : bool
         False while it is being moved.
+    url : str, default ""
+        That opens the target now: what `roll_back` takes after `cut_over`. Not in the note.
+    warnings : tuple of str
+        Of `cut_over`. Not in the note.
     """
 
     name: str
@@ -50,6 +60,8 @@ class Switch:
     own: str
     options: str
     done: bool
+    url: str = ""
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Switch:
@@ -84,11 +96,11 @@ class Switch:
 
     def dump(self) -> str:
         """Return it as JSON."""
-        return json.dumps(asdict(self))
+        return json.dumps({name: getattr(self, name) for name in KINDS})
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        return asdict(self)
+        return {**asdict(self), "warnings": list(self.warnings)}
 
 
 def cut_over(
@@ -138,6 +150,7 @@ def cut_over(
         _check_switchable(store, parsed)
         kept = Checkpoint.of(store, checkpoint)
         switch = _intended(kept, store, name, former)
+        warnings = _warnings(kept, store)
         kept.write({SWITCH: switch.dump()})
         if switch.renames and parsed.collection == name:  # moved by a run that was stopped
             before = switch.before if switch.is_there() else ""
@@ -153,7 +166,7 @@ def cut_over(
     done = replace(switch, before=before, done=True)
     with open_store(url) as store:
         Checkpoint.of(store, checkpoint).write({SWITCH: done.dump()})
-    return done
+    return replace(done, url=url, warnings=warnings)
 
 
 def roll_back(target: str, *, checkpoint: Path | str | None = None) -> Switch:
@@ -199,7 +212,7 @@ def roll_back(target: str, *, checkpoint: Path | str | None = None) -> Switch:
     own = _named(target, switch.own) if switch.renames else target
     with open_store(own) as store:
         Checkpoint.of(store, checkpoint).write({SWITCH: ""})
-    return switch
+    return replace(switch, url=own)
 
 
 def _intended(kept: Checkpoint, store: Store, name: str, former: str | None) -> Switch:
@@ -226,6 +239,12 @@ def _intended(kept: Checkpoint, store: Store, name: str, former: str | None) -> 
             )
         return earlier
     parsed = StoreUrl.parse(store.url)
+    if parsed.collection == name:
+        raise ParameterError(
+            expected="the name that applications use, other than that of the target",
+            got=f"{name!r}, as which the target is open",
+            do="give the name of the collection that it replaces, or a new alias",
+        )
     here = str(replace(parsed, collection=name))
     source = place_of_store(state.source)
     options, before = here, ""
@@ -248,10 +267,24 @@ def _opened(target: str) -> Iterator[Store]:
     try:
         store = open_store(target)
     except MissingCollectionError as error:
-        error.add_note("after a cutover by rename it has the name that it took: give that")
-        raise
+        raise MissingCollectionError(
+            expected="the target of a conversion",
+            got=f"no collection of that name: {target}",
+            do="check the name; a store that renames calls it by the name that it took in the "
+            f"cutover: {_named(target, 'NAME')}",
+        ) from error
     with store:
         yield store
+
+
+def _warnings(kept: Checkpoint, store: Store) -> tuple[str, ...]:
+    """Tell of an application's collection that is replaced by one that is laid out otherwise."""
+    state = kept.state()
+    if state is None or not store.own:
+        return ()
+    with contextlib.suppress(IsthmusError), open_store(state.source) as source:
+        return () if source.own else (OTHER_FIELDS,)
+    return ()  # a source that is not there any more
 
 
 def _check_switchable(store: Store, parsed: StoreUrl) -> None:
