@@ -22,7 +22,7 @@ from isthmus.errors import (
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores import MemoryStore, open_store
 from isthmus.testing.faulty import Fault, FaultyStore
-from isthmus.workflows import convert
+from isthmus.workflows import convert, plan_conversion, verify_conversion
 
 ONE = Space(model="one", dim=6, normalized=True)
 TWO = Space(model="two", dim=8, normalized=True)
@@ -214,8 +214,16 @@ def test_another_conversion_is_refused(source, target, bridge, made):
     other = Bridge.fit(
         Pairs.from_ids(made[0].select(np.arange(50)), bridge.apply(made[0])), method="procrustes"
     )
-    with pytest.raises(ParameterError, match="that of another one"):
+    shown = rf"this conversion, {bridge.hash[:16]}; got another one, {other.hash[:16]}"
+    with pytest.raises(ParameterError, match=shown):
         convert(source, target, bridge=other)
+    for job in (convert, plan_conversion, verify_conversion):
+        with pytest.raises(ParameterError, match=rf"got none.*hash {bridge.hash[:16]}"):
+            job(source, target)
+    another = MemoryStore(ONE, name="another")
+    another.upsert(made[0])
+    with pytest.raises(ParameterError, match=r"the source was memory:.*and is memory://another"):
+        convert(another, target, bridge=bridge)
     check(source, target, bridge)
 
 

@@ -7,6 +7,7 @@ still there: of two runs into one target the later one goes on and the earlier o
 
 from __future__ import annotations
 
+import contextlib
 import json
 import secrets
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from isthmus._files import atomic_path, check_file_writable
-from isthmus.errors import ParameterError, StoreBusyError, UnsupportedOperationError
+from isthmus.errors import (
+    CorruptStoreError,
+    ParameterError,
+    StoreBusyError,
+    UnsupportedOperationError,
+)
 from isthmus.spaces import VectorSet
 from isthmus.stores.base import Store
 from isthmus.workflows._copying import parse_note, which_store
@@ -109,10 +115,19 @@ class State:
         """Return it as JSON."""
         return json.dumps(vars(self))
 
-    def same_job(self, other: State) -> bool:
-        """Whether both make the same target of the same source."""
-        mine, others = ((which_store(one.source), one.space, one.bridge) for one in (self, other))
-        return mine == others
+    def differences(self, other: State) -> list[str]:
+        """Say what another conversion carries otherwise than this one; empty: they are the same."""
+        found = []
+        if which_store(self.source) != which_store(other.source):
+            found.append(f"the source was {self.source}, and is {other.source}")
+        if self.space != other.space:
+            found.append(
+                f"the fingerprint of the source's space was {short(self.space)}, and is "
+                f"{short(other.space)}"
+            )
+        if self.bridge != other.bridge:
+            found.append(f"the bridge was {short(self.bridge)}, and is {short(other.bridge)}")
+        return found
 
     def taken_over(self) -> State:
         """Return it for a run of its own."""
@@ -214,6 +229,32 @@ class Checkpoint:
                 expected="one conversion at a time into this target",
                 got="another one that began later, and goes on",
                 do="let it end; then run the same command again",
+            )
+
+
+def short(of: str) -> str:
+    """Return as much of a hash as is shown."""
+    return of[:16] or "none"
+
+
+def check_bridge(store: Store, bridge: str, path: Path | str | None) -> None:
+    """Refuse another bridge than that of the conversion into this target, or none.
+
+    Raises
+    ------
+    ParameterError
+    """
+    if path is None and store.capabilities.notes is None:
+        return
+    with contextlib.suppress(CorruptStoreError):  # refused where it is needed
+        state = Checkpoint(store, None if path is None else Path(path)).state()
+        if state is not None and state.bridge != bridge:
+            way = f"give it: --bridge FOLDER (in Python: bridge=) of the hash {short(state.bridge)}"
+            raise ParameterError(
+                expected=f"the bridge of this conversion, {short(state.bridge)}",
+                got=f"another one, {short(bridge)}" if bridge else "none",
+                do=f"{way if state.bridge else 'give none: it is a copy'}; or, to convert anew, "
+                "name a new collection",
             )
 
 

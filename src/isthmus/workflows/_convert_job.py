@@ -27,7 +27,12 @@ from isthmus.errors import (
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores import MemoryStore
 from isthmus.stores.base import Batch, Held, Store
-from isthmus.workflows._convert_checkpoint import State, check_notes_or_file, refuse_foreign
+from isthmus.workflows._convert_checkpoint import (
+    State,
+    check_bridge,
+    check_notes_or_file,
+    refuse_foreign,
+)
 from isthmus.workflows._copying import place_of_store, written_metadata
 
 __all__ = ["OTHER_FIELDS", "Job", "opened", "opened_job"]
@@ -191,6 +196,7 @@ def opened_job(
             if isinstance(target, str) and needs_notes:
                 _check_scheme(target, checkpoint)
             found = _open_target(target, space, stack, create=create)
+            check_bridge(found.store, "" if fitted is None else fitted.hash, checkpoint)
             found.store.space.check(space, what="vectors for the target")
             yield Job(read, found.store, found.url, fitted, space, in_place, found.there, found.own)
 

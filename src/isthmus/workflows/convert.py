@@ -199,11 +199,11 @@ def check_target(job: Job, kept: Checkpoint) -> State | None:
             got="one that a name was moved to: what is written to it now may be newer",
             do="roll back first, if it is to be converted again",
         )
-    if not found.same_job(job.start()):
+    if differences := found.differences(job.start()):
         raise ParameterError(
             expected="a new collection, or that of an earlier run of the same conversion",
-            got="that of another one: another source, its space or the bridge differs",
-            do="name a new collection",
+            got=f"that of another one: {'; '.join(differences)}",
+            do="give what it was begun with, or name a new collection",
         )
     return found
 
