@@ -20,7 +20,8 @@ from isthmus.errors import (
 )
 from isthmus.stores import MemoryStore, open_store
 from isthmus.workflows import _doctor_rows
-from isthmus.workflows.doctor import diagnose, drift_between
+from isthmus.workflows.doctor import diagnose
+from isthmus.workflows.drift import drift_between
 
 DIM, ROWS = 64, 800
 SPACE = Space(model="m", dim=DIM)

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from isthmus.evaluate.drift import Drift
-    from isthmus.workflows.canary import CanaryCheck
-    from isthmus.workflows.doctor import Diagnosis, DriftReport
+    from isthmus.workflows import CanaryCheck, Diagnosis, DriftReport
 
 __all__ = ["doctor"]
 
@@ -167,7 +166,7 @@ def _diagnosis(
 ) -> Diagnosis:
     from isthmus._files import check_file_writable
     from isthmus.evaluate.plots import check_plot_path, save_figure
-    from isthmus.workflows.doctor import diagnose
+    from isthmus.workflows import diagnose
 
     if plot is not None:
         check_plot_path(plot)
@@ -243,7 +242,7 @@ def _about_spaces(found: Diagnosis) -> Table:
 def _drift(
     place: Place, against: Place, output: Output, *, sample: int | None, seed: int
 ) -> DriftReport:
-    from isthmus.workflows.doctor import drift_between
+    from isthmus.workflows import drift_between
 
     found = drift_between(str(place), str(against), sample=sample, seed=seed, track=output.track)
     output.show(_about_drift(found.drift, title=f"{place.name} and {against.name}"))
@@ -275,7 +274,7 @@ def _interval(value: float, low: float, high: float) -> str:
 def _canary(
     place: Place, output: Output, *, canary: str, vectors: Path, canary_file: Path
 ) -> CanaryCheck | None:
-    from isthmus.workflows.canary import add_canaries, check_canaries
+    from isthmus.workflows import add_canaries, check_canaries
 
     if canary == "add":
         count = add_canaries(str(place), vectors, canary_file)

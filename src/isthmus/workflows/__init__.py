@@ -10,8 +10,16 @@ from isthmus.workflows._convert_verify import (
 )
 from isthmus.workflows._evaluating import OF_QUERIES
 from isthmus.workflows.apply_bridge import Applied, apply_bridge
+from isthmus.workflows.canary import (
+    CanaryCheck,
+    add_canaries,
+    check_canaries,
+    compare_canaries,
+)
 from isthmus.workflows.convert import Converted, convert
 from isthmus.workflows.demo import DemoResult, demo
+from isthmus.workflows.doctor import Diagnosis, diagnose
+from isthmus.workflows.drift import DriftReport, drift_between
 from isthmus.workflows.evaluate_bridge import Evaluation, evaluate_bridge
 from isthmus.workflows.find_links import FoundLinks, find_links
 from isthmus.workflows.fit_bridge import fit_bridge
@@ -26,10 +34,13 @@ from isthmus.workflows.suggest_pairs import suggest_pairs
 __all__ = [
     "OF_QUERIES",
     "Applied",
+    "CanaryCheck",
     "ConversionPlan",
     "ConversionStatus",
     "Converted",
     "DemoResult",
+    "Diagnosis",
+    "DriftReport",
     "Evaluation",
     "Exported",
     "FittedBridge",
@@ -43,11 +54,16 @@ __all__ = [
     "SetInspection",
     "Switch",
     "Verification",
+    "add_canaries",
     "apply_bridge",
+    "check_canaries",
+    "compare_canaries",
     "conversion_status",
     "convert",
     "cut_over",
     "demo",
+    "diagnose",
+    "drift_between",
     "evaluate_bridge",
     "export_store",
     "find_links",
