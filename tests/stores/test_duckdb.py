@@ -300,6 +300,9 @@ def test_ids_that_are_none(url, sql, rows, error, message):
         ("a INTEGER, v FLOAT[2]", "", "only be the ids; got the columns a INTEGER.*&id=COLUMN"),
         ("id INTEGER, v INTEGER", "", "only be the vectors; .* &column=COLUMN"),
         ("id INTEGER, v FLOAT[2], w FLOAT[2]", "", "only be the vectors"),
+        ("id INT, embedding FLOAT[2], vector FLOAT[2]", "", "2 of them: 'embedding', 'vector'"),
+        ("id INT, uuid VARCHAR, v FLOAT[2]", "", "2 of them: 'id', 'uuid'.*&id=id"),
+        ("id INT UNIQUE, n INT UNIQUE, v FLOAT[2]", "", "2 of them: 'id', 'n'.*&id=id"),
         ("id INTEGER, v FLOAT[2]", "&id=no", "a column 'no'"),
         ("id INTEGER, v FLOAT[2]", "&metadata=no", "a column 'no'"),
         ("id INTEGER, v FLOAT[2]", "&vector=id", "vectors in the column 'id'"),
@@ -309,6 +312,28 @@ def test_columns_that_cannot_be_told(url, sql, columns, options, message):
     sql(f"CREATE TABLE docs ({columns})")
     with pytest.raises(ParameterError, match=message):
         open_store(url + options)
+
+
+def test_names_decide_only_between_columns_of_one_kind(url, sql):
+    sql("CREATE TABLE docs (doc_id INT, id INT, v FLOAT[2], v_emb FLOAT[2], n INT UNIQUE)")
+    sql("INSERT INTO docs VALUES (1, 2, [1, 2], [3, 4], 5)")
+    with open_store(url) as store:  # a key of the table goes before any name
+        (batch,) = store.scan()
+    assert batch.vectors.ids.tolist() == ["5"]
+    assert batch.vectors.matrix().tolist() == [[3, 4]]
+    with open_store(f"{url}&id=id&column=v") as store:
+        assert store.fetch(["2"]).matrix().tolist() == [[1, 2]]
+
+
+def test_own_columns_are_known_whatever_is_added(url, sql):
+    with open_store(url, space=SMALL) as store:
+        store.upsert(VectorSet(["a"], [[1, 2]], SMALL))
+    sql("ALTER TABLE docs ADD COLUMN vector FLOAT[2]")
+    sql("ALTER TABLE docs ADD COLUMN uuid INT")
+    with open_store(url) as store:
+        assert store.fetch(["a"]).matrix().tolist() == [[1, 2]]
+    with pytest.raises(ParameterError, match="'embedding', the first one of the collection"):
+        open_store(f"{url}&vector=embedding")
 
 
 def test_columns_named_in_the_url(url, sql):

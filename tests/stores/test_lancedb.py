@@ -289,6 +289,8 @@ def test_ids_that_are_none(url, made, ids, error, message):
         (("a", "v"), "", "only be the ids; got the columns a int64.*&id=COLUMN"),
         (("id", "a"), "", "only be the vectors.*&column=COLUMN"),
         (("id", "v", "w"), "", "only be the vectors"),
+        (("id", "embedding", "vector"), "", "2 of them: 'embedding', 'vector'.*&column=embedding"),
+        (("id", "uuid", "v"), "", "2 of them: 'id', 'uuid'"),
         (("id", "v"), "&id=no", "ids in the column 'no'"),
         (("id", "v"), "&column=no", "vectors in the column 'no'"),
         (("id", "v"), "&vector=id", "vectors in the column 'id'"),
@@ -296,7 +298,7 @@ def test_ids_that_are_none(url, made, ids, error, message):
 )
 def test_columns_that_cannot_be_told(url, made, columns, options, message):
     numbers, vectors = pa.array([1]), pa.array([[1, 2]], TWO)
-    made(**{name: vectors if name in "vw" else numbers for name in columns})
+    made(**{name: vectors if name in "v w embedding vector" else numbers for name in columns})
     with pytest.raises(ParameterError, match=message):
         open_store(url + options)
 

@@ -114,16 +114,16 @@ class DuckdbFile:
         )
         return dict(found)
 
-    def unique_columns(self, table: str) -> list[str]:
-        """Return the columns that alone are the primary key, then those that are unique."""
+    def unique_columns(self, table: str) -> dict[str, bool]:
+        """Return the columns that alone are unique, and whether each is the primary key."""
         found = self.rows(
-            "SELECT constraint_column_names[1] FROM duckdb_constraints() "
-            "WHERE database_name = current_database() AND schema_name = 'main' "
+            "SELECT constraint_column_names[1], constraint_type = 'PRIMARY KEY' "
+            "FROM duckdb_constraints() WHERE database_name = current_database() AND schema_name = 'main' "
             "AND lower(table_name) = lower(?) AND len(constraint_column_names) = 1 "
-            "AND constraint_type IN ('PRIMARY KEY', 'UNIQUE') ORDER BY constraint_type",
+            "AND constraint_type IN ('PRIMARY KEY', 'UNIQUE')",
             table,
         )
-        return [name for (name,) in found]
+        return dict(sorted(found))
 
     def is_view(self, table: str) -> bool:
         """Return whether a name leads to a view."""

@@ -9,15 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from isthmus.errors import ParameterError
+from isthmus.stores._columns import Given, only, pick_id, pick_vector, unclear
 
 __all__ = ["ASKED", "INCOMING", "Columns", "find_columns", "literal", "pointer", "quoted"]
 
 INCOMING = "isthmus_incoming"
 ASKED = "isthmus_asked"
 
-ID_NAMES = ("id", "_id", "uuid", "key")
-VECTOR_NAMES = ("embedding", "vector")
 FIELDS = "metadata"
 
 ARRAY = re.compile(r"(?:FLOAT|DOUBLE)\[(\d+)\]")
@@ -118,23 +116,15 @@ class Columns:
         return " AND ".join(f"({part})" for part in parts), values
 
 
-def find_columns(
-    types: Mapping[str, str],
-    keys: Iterable[str],
-    options: Mapping[str, str],
-    *,
-    further: Iterable[str],
-) -> Columns:
+def find_columns(given: Given, keys: Mapping[str, bool], *, further: Iterable[str]) -> Columns:
     """Find out which column is what.
 
     Parameters
     ----------
-    types : mapping of str to str
-        Of every column.
-    keys : iterable of str
-        Columns that alone are the primary key or unique.
-    options : mapping of str to str
-        Of the URL: ``id``, ``metadata``, ``vector`` and ``column`` (of the first vector) name some.
+    given : Given
+        With ``metadata`` among the options, too.
+    keys : mapping of str to bool
+        Columns that alone are unique, and whether each is the primary key.
     further : iterable of str
         Names of further vectors that are recorded.
 
@@ -143,49 +133,24 @@ def find_columns(
     ParameterError
         Which column has the ids or the vectors cannot be told.
     """
-    key = options.get("id") or _one(
-        [*keys, *(name for name in ID_NAMES if name in types)],
-        what="the ids",
-        option="id",
-        found=types,
-    )
+    types, options = given.columns, given.options
     vectors = {name for name, kind in types.items() if ARRAY.fullmatch(kind)}
     vectors = vectors or {name for name, kind in types.items() if LIST.fullmatch(kind)}
-    first = vectors - set(further)
-    vector = (
-        options.get("vector")
-        or options.get("column")
-        or _one(
-            [name for name in VECTOR_NAMES if name in first] or sorted(first) * (len(first) == 1),
-            what="the vectors",
-            option="column",
-            found=types,
-        )
-    )
+    primary = [name for name in keys if keys[name]] or list(keys)
+    key = options.get("id", "")
+    key = key or (only(primary, what="the ids", option="id") if primary else pick_id(given, types))
+    vector = pick_vector(given, vectors, further=further)
     fields = options.get("metadata", FIELDS)
     for name, wanted in ((key, None), (vector, "vector"), (fields, "metadata")):
         if name not in types and (wanted != "metadata" or "metadata" in options):
-            raise _unclear(f"a column {name!r}", types, "correct the URL")
+            raise unclear(f"a column {name!r}", types, "correct the URL")
     if not (ARRAY.fullmatch(types[vector]) or LIST.fullmatch(types[vector])):
-        raise _unclear(
+        raise unclear(
             f"vectors in the column {vector!r}", {vector: types[vector]}, "name another column"
         )
     others = {name: kind for name, kind in types.items() if name not in {key, vector} | vectors}
     in_json = others.pop(fields) if others.get(fields) == "JSON" else None
     return Columns(key, types[key], vector, types[vector], in_json and fields, others)
-
-
-def _one(names: list[str], *, what: str, option: str, found: Mapping[str, str]) -> str:
-    if not names:
-        raise _unclear(
-            f"one column that can only be {what}", found, f"name it in the URL: &{option}=COLUMN"
-        )
-    return names[0]
-
-
-def _unclear(expected: str, found: Mapping[str, str], do: str) -> ParameterError:
-    shown = ", ".join(f"{name} {kind}" for name, kind in found.items())
-    return ParameterError(expected=expected, got=f"the columns {shown[:300]}", do=do)
 
 
 def literal(value: str) -> str:

@@ -10,15 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from isthmus.errors import ParameterError
+from isthmus.stores._columns import Given, pick_id, pick_vector, unclear
 from isthmus.stores._tokens import token
 
 __all__ = ["FIELDS", "NO_ROWS", "TOKENS", "Columns", "find_columns", "quoted"]
 
 FIELDS = "metadata"
 TOKENS = "metadata_tokens"
-ID_NAMES = ("id", "_id", "uuid", "key")
-VECTOR_NAMES = ("vector", "embedding")
 NO_ROWS = ""
 """A filter that no row passes; it is not sent."""
 
@@ -108,7 +106,9 @@ class Columns:
         return " AND ".join(parts) or None
 
 
-def find_columns(schema: pa.Schema, options: Mapping[str, str], further: set[str]) -> Columns:
+def find_columns(
+    schema: pa.Schema, options: Mapping[str, str], further: set[str], *, own: str
+) -> Columns:
     """Find out which column is what.
 
     Parameters
@@ -118,27 +118,31 @@ def find_columns(schema: pa.Schema, options: Mapping[str, str], further: set[str
         Of the URL: ``id``, ``column`` (of the first vector) and ``vector`` name columns.
     further : set of str
         Names of further vectors that are recorded.
+    own : str
+        Column of the vectors in the tables that Isthmus makes; empty where another program made it.
 
     Raises
     ------
     ParameterError
         Which column has the ids or the vectors cannot be told.
     """
+    given = Given({field.name: str(field.type) for field in schema}, options, own)
     usable = {field.name for field in schema if _can_be_id(field.type)}
-    key = options.get("id") or _one([name for name in ID_NAMES if name in usable], "id", schema)
     vectors = {field.name for field in schema if _is_vector(field.type)}
     vectors = vectors or {field.name for field in schema if _is_list(field.type)}
-    first = sorted(vectors - further)
-    known = [name for name in VECTOR_NAMES if name in first] or first * (len(first) == 1)
-    vector = options.get("vector") or options.get("column") or _one(known, "column", schema)
-    if key not in usable:
-        raise _unclear(f"text or whole numbers as ids in the column {key!r}", schema, "id")
-    if vector not in vectors:
-        raise _unclear(f"vectors in the column {vector!r}", schema, "column")
-    own = {FIELDS, TOKENS} <= set(schema.names)
-    apart = {key} | vectors | ({FIELDS, TOKENS} if own else set())
+    key = pick_id(given, usable)
+    vector = pick_vector(given, vectors, further=further)
+    for name, able, what, option in (
+        (key, usable, "text or whole numbers as ids", "id"),
+        (vector, vectors, "vectors", "column"),
+    ):
+        if name not in able:
+            do = f"name it in the URL: &{option}=COLUMN"
+            raise unclear(f"{what} in the column {name!r}", given.columns, do)
+    natural = {FIELDS, TOKENS} <= set(schema.names)
+    apart = {key} | vectors | ({FIELDS, TOKENS} if natural else set())
     others = {field.name: field.type for field in schema if field.name not in apart}
-    return Columns(schema.field(key), schema.field(vector), own, others)
+    return Columns(schema.field(key), schema.field(vector), natural, others)
 
 
 def _can_be_id(kind: pa.DataType) -> bool:
@@ -152,22 +156,6 @@ def _is_vector(kind: pa.DataType) -> bool:
 def _is_list(kind: pa.DataType) -> bool:
     lists = kinds.is_list(kind) or kinds.is_large_list(kind)
     return bool(lists and kinds.is_floating(kind.value_type))
-
-
-def _one(names: list[str], option: str, schema: pa.Schema) -> str:
-    if not names:
-        what = "the ids" if option == "id" else "the vectors"
-        raise _unclear(f"one column that can only be {what}", schema, option)
-    return names[0]
-
-
-def _unclear(expected: str, schema: pa.Schema, option: str) -> ParameterError:
-    found = ", ".join(f"{field.name} {field.type}" for field in schema)
-    return ParameterError(
-        expected=expected,
-        got=f"the columns {found[:300]}",
-        do=f"name it in the URL: &{option}=COLUMN",
-    )
 
 
 def _equals(column: str, kind: pa.DataType, value: Any) -> str:

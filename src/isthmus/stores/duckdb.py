@@ -8,20 +8,25 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 from isthmus._optional import require
 from isthmus._types import FloatArray, Metric
 from isthmus.errors import (
-    DuplicateIdError,
     InvalidIdError,
     IsthmusError,
-    MissingCollectionError,
     ParameterError,
     ReadOnlyStoreError,
 )
 from isthmus.spaces import Space
+from isthmus.stores._columns import (
+    Given,
+    check_ids,
+    no_first_collection,
+    not_the_first,
+)
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows
 from isthmus.stores._duckdb_errors import in_our_words
 from isthmus.stores._duckdb_file import DuckdbFile
@@ -30,7 +35,6 @@ from isthmus.stores._duckdb_table import (
     ASKED,
     FIELDS,
     INCOMING,
-    VECTOR_NAMES,
     Columns,
     find_columns,
     quoted,
@@ -43,6 +47,7 @@ from isthmus.stores.base import Capabilities
 
 __all__ = ["DuckdbStore"]
 
+OWN_VECTOR = "embedding"
 BATCH_ROWS = 10_000
 BLOCK_ROWS = 16_384
 # A scan in SQL reads no vectors into Python; it is the faster way for so many queries.
@@ -139,57 +144,38 @@ class DuckdbStore(ConnectedStore):
     def _look(self, types: dict[str, str]) -> None:
         """Find out which column is what, and that the ids are some."""
         entries = self._read_record()
-        further = {key.removesuffix(":space") for key in entries if key.endswith(":space")}
+        further = {key.removesuffix(":space") for key in entries if key.endswith(":space")} - {""}
         keys = self._file.unique_columns(self._url.collection)
-        columns = find_columns(types, keys, self._url.options, further=further - {""})
-        if self._url.options.get("vector") and ":space" in entries:
-            first = find_columns(types, keys, self._of_first(), further=further - {""})
-            if first.vector == columns.vector:
-                raise ParameterError(
-                    expected="the name of a further vector",
-                    got=f"{columns.vector!r}, the first one of the collection",
-                    do="leave &vector= out",
-                )
+        given = Given(types, self._url.options, own=OWN_VECTOR if ":layout" in entries else "")
+        columns = find_columns(given, keys, further=further)
+        if "vector" in given.options and ":space" in entries:
+            options = {key: text for key, text in given.options.items() if key != "vector"}
+            first = ""
+            with contextlib.suppress(ParameterError):  # which is the first, may be open here
+                first = find_columns(replace(given, options=options), keys, further=further).vector
+            if first == columns.vector:
+                raise not_the_first(first)
         if columns.key not in keys:
             self._check_ids(columns)
         self._columns = columns
 
-    def _of_first(self) -> dict[str, str]:
-        """Return the options without the name of a further vector."""
-        return {key: text for key, text in self._url.options.items() if key != "vector"}
-
     def _check_ids(self, columns: Columns) -> None:
         key = quoted(columns.key)
-        ((rows, there, unique),) = self._file.rows(
+        ((rows, there, different),) = self._file.rows(
             f"SELECT count(*), count({key}), count(DISTINCT {key}) FROM {self._table}"
         )
-        if there < rows:
-            raise InvalidIdError(
-                expected=f"an id in every row of {self.url}",
-                got=f"{rows - there:,} rows without one in the column {columns.key!r}",
-                do="fill them, or name another column: &id=COLUMN",
-            )
-        if unique < rows:
-            raise DuplicateIdError(
-                expected=f"ids that are all different in {self.url}",
-                got=f"{rows - unique:,} that repeat in the column {columns.key!r}",
-                do="remove them, or name another column: &id=COLUMN",
-            )
+        check_ids(columns.key, rows=rows, there=there, different=different, url=self.url)
 
     def _create(self, space: Space) -> None:
         options, named = self._url.options, self._url.options.get("vector")
         if named:
             if not self._file.is_there() or not self._file.columns(self._url.collection):
-                raise MissingCollectionError(
-                    expected="a collection that gets a further vector",
-                    got=f"none for {self.url}",
-                    do="make it first, by the URL without &vector=",
-                )
+                raise no_first_collection(self.url)
             column = f"{quoted(named)} FLOAT[{space.dim}]"
             statement = f"ALTER TABLE {self._table} ADD COLUMN IF NOT EXISTS {column}"
         else:
             key, fields = options.get("id", "id"), options.get("metadata", FIELDS)
-            vector = options.get("column", VECTOR_NAMES[0])
+            vector = options.get("column", OWN_VECTOR)
             statement = (
                 f"CREATE TABLE IF NOT EXISTS {self._table} ({quoted(key)} VARCHAR PRIMARY KEY, "
                 f"{quoted(vector)} FLOAT[{space.dim}], {quoted(fields)} JSON)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -17,21 +18,19 @@ import pyarrow.compute as pc
 from isthmus._optional import require
 from isthmus._types import FloatArray, Metric
 from isthmus.errors import (
-    DuplicateIdError,
     InvalidIdError,
     IsthmusError,
-    MissingCollectionError,
     NotAStoreError,
     ParameterError,
 )
 from isthmus.spaces import Space
+from isthmus.stores._columns import check_ids, no_first_collection, not_the_first
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows
 from isthmus.stores._exact import nearest
 from isthmus.stores._lancedb_columns import (
     FIELDS,
     NO_ROWS,
     TOKENS,
-    VECTOR_NAMES,
     Columns,
     find_columns,
     quoted,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LancedbStore"]
 
+OWN_VECTOR = "vector"
 BATCH_ROWS = 10_000
 BLOCK_ROWS = 8_192
 RECORD = "isthmus"
@@ -164,16 +164,14 @@ class LancedbStore(ConnectedStore):
         """Find out which column is what, and that the ids are some."""
         entries = _entries(schema)
         further = {key.removesuffix(":space") for key in entries if key.endswith(":space")} - {""}
-        options = dict(self._url.options)
-        columns = find_columns(schema, options, further)
+        options, own = dict(self._url.options), OWN_VECTOR if ":layout" in entries else ""
+        columns = find_columns(schema, options, further, own=own)
         if options.pop("vector", None) and ":space" in entries:
-            first = find_columns(schema, options, further)
-            if first.vector.name == columns.vector.name:
-                raise ParameterError(
-                    expected="the name of a further vector",
-                    got=f"{columns.vector.name!r}, the first one of the collection",
-                    do="leave &vector= out",
-                )
+            first = ""
+            with contextlib.suppress(ParameterError):  # which is the first, may be open here
+                first = find_columns(schema, options, further, own=own).vector.name
+            if first == columns.vector.name:
+                raise not_the_first(first)
         if ":layout" not in entries:
             self._check_ids(columns)
         if pa.types.is_float16(columns.vector.type.value_type):
@@ -184,18 +182,9 @@ class LancedbStore(ConnectedStore):
 
     def _check_ids(self, columns: Columns) -> None:
         ids = self._table().search().select([columns.key.name]).to_arrow()[columns.key.name]
-        if ids.null_count:
-            raise InvalidIdError(
-                expected=f"an id in every row of {self.url}",
-                got=f"{ids.null_count:,} rows without one in the column {columns.key.name!r}",
-                do="fill them, or name another column: &id=COLUMN",
-            )
-        if repeated := len(ids) - len(pc.unique(ids)):
-            raise DuplicateIdError(
-                expected=f"ids that are all different in {self.url}",
-                got=f"{repeated:,} that repeat in the column {columns.key.name!r}",
-                do="remove them, or name another column: &id=COLUMN",
-            )
+        different = len(pc.unique(ids.drop_null()))
+        there = len(ids) - ids.null_count
+        check_ids(columns.key.name, rows=len(ids), there=there, different=different, url=self.url)
 
     def _create(self, space: Space) -> None:
         named = self._url.options.get("vector")
@@ -207,7 +196,7 @@ class LancedbStore(ConnectedStore):
             schema = pa.schema(
                 [
                     pa.field(self._url.options.get("id", "id"), pa.string(), nullable=False),
-                    pa.field(self._url.options.get("column", VECTOR_NAMES[0]), vectors),
+                    pa.field(self._url.options.get("column", OWN_VECTOR), vectors),
                     pa.field(FIELDS, pa.string()),
                     pa.field(TOKENS, pa.list_(pa.string())),
                 ]
@@ -217,11 +206,7 @@ class LancedbStore(ConnectedStore):
 
     def _add_vector(self, name: str, kind: pa.DataType) -> None:
         if not (self._folder / f"{self._url.collection}.lance").is_dir():
-            raise MissingCollectionError(
-                expected="a collection that gets a further vector",
-                got=f"none for {self.url}",
-                do="make it first, by the URL without &vector=",
-            )
+            raise no_first_collection(self.url)
         if not name.isidentifier():
             raise ParameterError(
                 expected="the name of a column: letters, digits and underscores",
