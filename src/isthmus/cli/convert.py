@@ -165,8 +165,9 @@ def convert_verify(
 ) -> None:
     """Compare DST with SRC: counts, sampled rows mapped again, sampled searches.
 
-    The overlap is the share of a row's ten neighbours in SRC that a search of DST finds, beside
-    what doing nothing finds. Nothing is written.
+    The same neighbours: the share of a row's ten neighbours in SRC that a search of DST finds,
+    beside what doing nothing finds, and beside the share of the neighbours that DST's own model
+    would give, which the bridge's report estimates. Nothing is written.
     """
     from isthmus.workflows import verify_conversion
 
@@ -185,10 +186,12 @@ def convert_verify(
                 ("missing", f"{found.missing:,}"),
                 ("differing", f"{found.differing:,}"),
                 ("searched for", f"{found.queries:,}"),
-                ("overlap@10", say_value(found.overlap)),
-                ("null map", say_value(found.null)),
+                ("same neighbours, SRC and DST", say_value(found.overlap)),
+                ("  by the null map", say_value(found.null)),
+                ("retention@10 of the bridge", say_value(found.retention)),
             ]
-        )
+        ),
+        f"verdict: {found.verdict}",
     )
     if not found.ok:
         shown = f", such as {', '.join(found.examples)}" if found.examples else ""
@@ -196,8 +199,7 @@ def convert_verify(
     if require is not None and not found.ok:
         raise VerdictError(
             expected="a target with every row of its source, as the bridge gives it",
-            got=f"{found.target_rows:,} of {found.source_rows:,} rows; {found.missing:,} missing "
-            f"and {found.differing:,} differing of {found.checked:,} compared",
+            got=found.verdict,
             do="run the conversion again, which repairs it",
         )
     output.done(found.to_dict())
@@ -221,8 +223,11 @@ def convert_status(
     output = Output("convert status", as_json=as_json, quiet=quiet)
     told = conversion_status(target, checkpoint=checkpoint)
     rows = [("target", told.target), ("rows", f"{told.rows:,}")]
-    if told.state is None:
-        rows.append(("conversion", "none wrote here"))
+    if not told.exists:
+        begun = "not begun: no collection of that name (since a cutover it may have another)"
+        rows.append(("conversion", begun))
+    elif told.state is None:
+        rows.append(("conversion", "not begun: none wrote here"))
     else:
         state = told.state
         at = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from isthmus._linalg import normalise
 from isthmus._types import FloatArray, IdArray
 from isthmus._validate import check_whole
 from isthmus.bridge import Bridge
-from isthmus.errors import MissingCollectionError
+from isthmus.bridge.retention import NAME as RETENTION
+from isthmus.errors import MissingCollectionError, MissingFileError
 from isthmus.evaluate import Value
 from isthmus.evaluate.bootstrap import interval
 from isthmus.maps.null import Null
@@ -49,6 +51,9 @@ class Verification:
     null : Value or None
         The same when nothing is done: the vector itself, cut off or filled up with zeros. None for
         a copy.
+    retention : Value or None
+        Share of the native top ten that the bridge keeps, by its own report: of the neighbours that
+        the target's model would find, which the overlap does not know. None for a copy.
     """
 
     source: str
@@ -62,6 +67,18 @@ class Verification:
     queries: int
     overlap: Value | None
     null: Value | None
+    retention: Value | None = None
+
+    @property
+    def verdict(self) -> str:
+        """Say ``same``, or what is not."""
+        found = []
+        if self.source_rows != self.target_rows:
+            found.append(f"the target has {self.target_rows:,} of {self.source_rows:,} rows")
+        for count, what in ((self.missing, "missing"), (self.differing, "differing")):
+            if count:
+                found.append(f"{count:,} of {self.checked:,} compared rows are {what}")
+        return "; ".join(found) or "same"
 
     @property
     def ok(self) -> bool:
@@ -72,9 +89,14 @@ class Verification:
         """Return plain JSON values."""
         shown = {
             name: None if value is None else [value.mean, value.low, value.high]
-            for name, value in (("overlap", self.overlap), ("null", self.null))
+            for name, value in (
+                ("overlap", self.overlap),
+                ("null", self.null),
+                ("retention", self.retention),
+            )
         }
-        return {**vars(self), "examples": list(self.examples), **shown, "ok": self.ok}
+        told = {"ok": self.ok, "verdict": self.verdict}
+        return {**vars(self), "examples": list(self.examples), **shown, **told}
 
 
 def verify_conversion(
@@ -151,6 +173,7 @@ def verify_conversion(
             queries=len(there) if overlap is not None else 0,
             overlap=overlap,
             null=null,
+            retention=None if job.bridge is None else job.bridge.report.values.get(RETENTION),
         )
 
 
@@ -225,6 +248,9 @@ class ConversionStatus:
         Hash of the bridge that the target's space records.
     switched : str
         Name that leads to the target since a cutover; empty without one.
+    exists : bool, default True
+        False where there is no such collection: nothing was begun, or it has another name since a
+        cutover.
     """
 
     target: str
@@ -232,6 +258,7 @@ class ConversionStatus:
     state: State | None
     bridged_from: str
     switched: str
+    exists: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -251,7 +278,7 @@ def conversion_status(
 
     Raises
     ------
-    MissingCollectionError, CorruptStoreError, UnsupportedOperationError
+    CorruptStoreError, UnsupportedOperationError, StoreError
 
     Examples
     --------
@@ -262,7 +289,11 @@ def conversion_status(
     """
     from isthmus.workflows._convert_switch import Switch
 
-    with opened(target) as store:
+    with contextlib.ExitStack() as stack:
+        try:
+            store = stack.enter_context(opened(target))
+        except (MissingCollectionError, MissingFileError):
+            return ConversionStatus(str(target), 0, None, "", "", exists=False)
         kept = Checkpoint.of(store, checkpoint)
         switch = kept.read(SWITCH)
         text = kept.read(NOTE)
