@@ -26,6 +26,7 @@ from isthmus.spaces import Space
 from isthmus.stores._chroma_errors import in_our_words, is_transient
 from isthmus.stores._chroma_metadata import DOCUMENT, from_chroma, to_chroma, where_chroma
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows
+from isthmus.stores._digits import reads_back
 from isthmus.stores._tokens import token, tokens
 from isthmus.stores._url import StoreUrl
 from isthmus.stores.base import Capabilities, NameRule
@@ -203,7 +204,8 @@ class ChromaCollection(ConnectedStore):
             request["ids"] = self._with_document(asked.pop(self._document))
         if asked:
             request["where"] = where_chroma(asked, document=self._document)
-        if any(isinstance(value, int | float) and abs(value) >= EXACT for value in asked.values()):
+        numbers = [value for value in asked.values() if isinstance(value, int | float)]
+        if any(abs(value) >= EXACT or not reads_back(value) for value in numbers):
             request = {"ids": self._with_numbers(asked, request)}
         if request.get("ids") == []:
             return [[] for _ in queries]

@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from isthmus.stores._digits import exact_copy, restored
 from isthmus.stores._tokens import token
 
 __all__ = ["DOCUMENT", "from_chroma", "to_chroma", "where_chroma"]
@@ -19,6 +20,7 @@ DOCUMENT = "document"
 """Key under which the text of a Chroma document is found among the metadata, by default."""
 OURS = "isthmus_"
 BESIDE = f"{OURS}json"
+NUMBERS = f"{OURS}exact"
 TOKEN = f"{OURS}token_"
 RESERVED = ("$", "#", "chroma:", OURS)
 
@@ -45,6 +47,9 @@ def to_chroma(metadata: str | None, *, document: str) -> tuple[dict[str, Any], s
             beside[key] = value
             if value is None or isinstance(value, str | int | float):
                 fields[TOKEN + token(key, value)] = True
+    copy = exact_copy(fields)
+    if copy is not None:
+        fields[NUMBERS] = copy
     if beside:
         fields[BESIDE] = json.dumps(beside, ensure_ascii=False)
     return fields, text
@@ -62,8 +67,10 @@ def from_chroma(fields: Mapping[str, Any] | None, text: str | None, *, document:
     for key, value in (fields or {}).items():
         if key == BESIDE:
             found |= json.loads(value)
-        elif not key.startswith(TOKEN):
+        elif key != NUMBERS and not key.startswith(TOKEN):
             found[key] = value
+    if fields and NUMBERS in fields:
+        found = restored(found, fields[NUMBERS])
     return json.dumps(found, ensure_ascii=False, default=vars) if found else None
 
 

@@ -6,7 +6,6 @@ id; any other becomes the UUID that follows from it, with the text in the payloa
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import uuid
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from isthmus._types import FloatArray
+from isthmus.stores._digits import ROUNDED, exact_copy, reads_back, restored
 from isthmus.stores._tokens import token, tokens
 
 __all__ = [
@@ -43,12 +43,6 @@ NAMES = r"(?!\.{1,2}$)[^<>:\"/\\|?*\x00-\x1f]{1,255}"
 NAMESPACE = uuid.UUID("7d1f64b4-2b6c-5c0e-9a53-0d1a54a0c6f1")
 LARGEST = 2**64
 EXACT = 2**53  # larger whole numbers are rounded where they are compared as numbers
-LARGEST_POWER = 22
-"""Of ten that a float holds exactly."""
-ROUNDED = 1e-14
-"""More than what reading a number badly changes of it."""
-SMALLEST = 1e-307
-"""Smaller numbers have fewer digits, and may read back as 0."""
 WHOLE = re.compile(r"0|[1-9][0-9]{0,19}")
 
 NativeId: TypeAlias = int | str
@@ -157,9 +151,9 @@ def payload_of(text: str, metadata: str | None, lengths: Mapping[str, float]) ->
     payload: dict[str, Any] = json.loads(metadata) if metadata else {}
     if str(native_id(text)) != text:
         payload[ID] = text
-    odd = {key: value for key, value in payload.items() if not _reads_back(value)}
-    if odd:
-        payload[NUMBERS] = json.dumps(odd, ensure_ascii=False)
+    copy = exact_copy(payload)
+    if copy is not None:
+        payload[NUMBERS] = copy
     if lengths:
         payload[LENGTHS] = dict(lengths)
     return payload
@@ -168,46 +162,9 @@ def payload_of(text: str, metadata: str | None, lengths: Mapping[str, float]) ->
 def metadata_of(payload: Mapping[str, Any]) -> str | None:
     """Return the metadata of a row as JSON text, None where it has none."""
     fields = {key: value for key, value in payload.items() if key not in RESERVED}
-    for key, value in _odd(payload).items():
-        if key in fields and _nearly(value, fields[key]):  # else another program changed the field
-            fields[key] = value
+    if NUMBERS in payload:
+        fields = restored(fields, payload[NUMBERS])
     return json.dumps(fields, ensure_ascii=False) if fields else None
-
-
-def _odd(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields whose numbers are kept as text, none where another program wrote it."""
-    with contextlib.suppress(ValueError, TypeError):
-        return dict(json.loads(payload.get(NUMBERS, "{}")))
-    return {}
-
-
-def _nearly(one: Any, other: Any) -> bool:
-    """Whether two values are the same but for the last digits of their numbers."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_nearly(one[key], other[key]) for key in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_nearly, one, other))
-    if isinstance(one, float) and isinstance(other, int | float):
-        return abs(one - other) <= max(abs(one) * ROUNDED, SMALLEST)
-    return bool(one == other)
-
-
-def _reads_back(value: Any) -> bool:
-    """Whether Qdrant's reader of JSON, which multiplies digits by a power of ten, rounds right.
-
-    It does where both are exact: digits under 2^53 and at most the 22nd power.
-    """
-    if isinstance(value, Mapping):
-        return all(map(_reads_back, value.values()))
-    if isinstance(value, list):
-        return all(map(_reads_back, value))
-    if not isinstance(value, float):
-        return True
-    digits, _, power = repr(value).lstrip("-").partition("e")
-    whole, _, broken = digits.partition(".")
-    broken = broken.rstrip("0")
-    exponent = int(power or 0) - len(broken)
-    return int(whole + broken) < EXACT and abs(exponent) <= LARGEST_POWER
 
 
 def lengths_of(payload: Mapping[str, Any]) -> dict[str, float]:
@@ -249,7 +206,7 @@ def conditions(where: Mapping[str, Any]) -> tuple[list[Filter], dict[str, Any]]:
             found.insert(-1, {"key": path, "match": {"value": value}})
         else:
             between = {"gte": value, "lte": value}
-            if abs(value) >= EXACT or not _reads_back(value):
+            if abs(value) >= EXACT or not reads_back(value):
                 rest[key] = value
                 slack = abs(value) * ROUNDED
                 between = {"gte": value - slack, "lte": value + slack}

@@ -75,6 +75,27 @@ def keeps_text_of_any_kind(make: MakeStore) -> None:
             expect(found.ids.tolist() == [[text, "", ""]], f"a filter by {text!r}")
 
 
+def keeps_numbers_to_the_last_digit(make: MakeStore) -> None:
+    """Numbers in metadata come back, and are found, as they were given."""
+    with make(some_space()) as store:
+        if not store.capabilities.filters:
+            expect_error(
+                UnsupportedOperationError, partial(store.fetch_metadata, ["a"]), what="metadata"
+            )
+            return
+        numbers = [row / 3 for row in range(200, 300)] + [0.1, 1e300, -1e-300, 2.0**53, 90.5]
+        vectors = random_set(len(numbers), some_space())
+        fields = [{"plain": one, "within": {"list": [one]}} for one in numbers]
+        store.upsert(vectors, metadata=fields)
+        ids = vectors.ids.tolist()
+        got = store.fetch_metadata(ids)
+        odd = [text for text, one, given in zip(ids, got, fields, strict=True) if one != given]
+        expect(not odd, f"numbers as they were given; {len(odd)} rows differ")
+        for row in (71, 100, 102):
+            found = store.search(vectors.vectors[:1], k=2, where={"plain": numbers[row]})
+            expect(found.ids.tolist() == [[ids[row], ""]], f"a filter by {numbers[row]!r}")
+
+
 def holds_one_row(make: MakeStore) -> None:
     """One row is a collection."""
     given = filled(make, random_set(1, some_space()))
@@ -439,6 +460,7 @@ def _refuses_another_space(kind: type[Store], url: str) -> None:
 CHECKS = (
     starts_empty,
     keeps_text_of_any_kind,
+    keeps_numbers_to_the_last_digit,
     holds_one_row,
     holds_10001_rows,
     reads_back_as_declared,
