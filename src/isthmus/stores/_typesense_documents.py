@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from isthmus.errors import CorruptStoreError, InputError, ParameterError, UnsupportedOperationError
+from isthmus.stores._checks import matches
 from isthmus.stores._connected import Rows
 from isthmus.stores._tokens import token, tokens
 
@@ -165,7 +166,7 @@ class Schema:
 
     def has(self, document: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
         """Whether a document has the values: Typesense compares texts by their words only."""
-        return self.own or all(document.get(key) == value for key, value in where.items())
+        return self.own or matches(document, where)
 
 
 def read_schema(answer: Mapping[str, Any], wanted: str) -> Schema:

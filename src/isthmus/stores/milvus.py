@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -16,19 +14,18 @@ import numpy as np
 from isthmus._optional import require
 from isthmus._types import FloatArray, Metric
 from isthmus.errors import (
-    AccessDeniedError,
     InputError,
     IsthmusError,
     ParameterError,
     StoreBusyError,
-    StoreFullError,
     UnsupportedOperationError,
 )
 from isthmus.spaces import Space
-from isthmus.stores._client_errors import not_an_alias, refused, shown
+from isthmus.stores._client_errors import not_an_alias, refused
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows, stacked
+from isthmus.stores._milvus_errors import NOT_LOADED, in_our_words, is_away
 from isthmus.stores._milvus_fields import MAX_TOKENS, Fields
-from isthmus.stores._tokens import token
+from isthmus.stores._tokens import token, tokens
 from isthmus.stores.base import Capabilities, NameRule
 
 __all__ = ["MilvusLiteStore", "MilvusStore"]
@@ -49,18 +46,6 @@ SEARCH_WIDTH = 128
 METRICS: Mapping[Metric, str] = MappingProxyType({"cosine": "COSINE", "dot": "IP", "l2": "L2"})
 RECORD = "isthmus"
 """Beginning of the names of the collection's properties that hold the record."""
-NOT_LOADED = (101, 102, 103, 106, 500, 501, 502, 503)
-"""Codes of a collection, or of parts of it, that are not in memory yet."""
-NOT_READY = (1, 2, 4, 8)
-"""Codes of a server that starts, ends, or has too much to do."""
-STARTING = (
-    "rpc error",
-    "attempt #",
-    "unrecoverable error",
-    "node not",
-    "not ready",
-    "no available",
-)
 """Words of a server whose parts have not found each other yet; it gives them no code."""
 
 T = TypeVar("T")
@@ -214,7 +199,7 @@ class MilvusStore(ConnectedStore):
         gone = self._read_record().keys() - entries.keys()
         texts = {**dict.fromkeys(gone, ""), **entries}  # a property can be emptied, not removed
         properties = {f"{RECORD}{key}": text for key, text in texts.items()}
-        for _ in "12":  # Milvus 2.3 writes to its disk what was there before the last change
+        for _ in range(2):  # Milvus 2.3 writes to its disk what was there before the last change
             self._client.alter_collection_properties(self._name, properties, timeout=self.timeout)
 
     def _take_name(self, name: str, former: str) -> str:
@@ -378,7 +363,7 @@ class MilvusStore(ConnectedStore):
         return [
             text
             for text, metadata in zip(found.ids, found.metadata, strict=True)
-            if wanted <= _tokens_of(metadata, unsure)
+            if wanted.issubset(tokens(metadata))
         ]
 
     # --- errors -------------------------------------------------------------------------------
@@ -388,37 +373,14 @@ class MilvusStore(ConnectedStore):
         return self._is_away(error) and "Retry" not in str(error)
 
     def _is_away(self, error: Exception) -> bool:
-        code = _code(error)
-        if code in ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED"):
-            return True
-        if any(words in str(error) for words in STARTING):
-            return True
-        return not self.lite and code in (*NOT_READY, *NOT_LOADED)
+        return is_away(error, lite=self.lite)
 
     def _in_our_words(self, error: Exception) -> IsthmusError:
-        code, text = _code(error), str(error).lower()
-        secret, place = self._secret, self._url.place or self._url.path
-        if code in ("UNAUTHENTICATED", "PERMISSION_DENIED", 1400, 1401) or any(
-            word in text for word in ("auth check", "permission deny", "unauthenticated")
-        ):
-            return AccessDeniedError(
-                expected=f"access to {self.url}",
-                got="a server that refuses it",
-                do="give the user in the URL and the password in the environment: &secret=NAME",
-            )
-        if code == 9 or "no space left" in text or "quota" in text:
-            return StoreFullError(
-                expected="room for more rows", got="a full disk or quota", do="make room"
-            )
-        if code in (1100, 1101) or type(error).__name__ in ("DataNotMatchException", "ParamError"):
-            return InputError(
-                expected=f"what the fields of {self._url.collection!r} can hold",
-                got=shown(error, secret),
-                do="change the rows, or write into a collection of your own",
-            )
-        if self._is_away(error):
+        where = f"{self.scheme} at {self._url.place or self._url.path!r}"
+        known = in_our_words(error, url=self.url, name=self._url.collection, secret=self._secret)
+        if known is None and self._is_away(error):
             return super()._in_our_words(error)
-        return refused(error, where=f"{self.scheme} at {place!r}", secret=secret)
+        return known or refused(error, where=where, secret=self._secret)
 
 
 class MilvusLiteStore(MilvusStore):
@@ -492,21 +454,3 @@ def _messages(built: list[dict[str, Any]], rows: Rows) -> Iterator[list[dict[str
             start, size = row, 0
         size += grown
     yield built[start:]
-
-
-def _tokens_of(metadata: str | None, unsure: Mapping[str, Any]) -> set[str]:
-    fields: dict[str, Any] = {} if metadata is None else json.loads(metadata)
-    return {
-        token(name, fields[name])
-        for name in unsure.keys() & fields.keys()
-        if fields[name] is None or isinstance(fields[name], str | int | float)
-    }
-
-
-def _code(error: Exception) -> str | int | None:
-    """Return the code of an error: a name of gRPC, or a number of Milvus."""
-    code = getattr(error, "code", None)
-    with contextlib.suppress(TypeError):
-        code = code() if callable(code) else code
-    name = getattr(code, "name", None)
-    return name if isinstance(name, str) and name.isupper() and not isinstance(code, int) else code
