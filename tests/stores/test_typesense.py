@@ -320,7 +320,7 @@ class TestFailures:
                 lambda: store.fetch(["a"]),
                 lambda: store.upsert(ones("a")),
             ):
-                with pytest.raises(MissingCollectionError, match="find out who removed it"):
+                with pytest.raises(MissingCollectionError, match="who removed or renamed it"):
                     call()
 
     def test_a_full_disk(self, server):

@@ -18,6 +18,7 @@ from isthmus.spaces import Space, VectorSet
 from isthmus.spaces.ids import as_ids
 
 __all__ = [
+    "as_number",
     "as_queries",
     "as_texts",
     "check_collection",
@@ -57,6 +58,19 @@ def as_queries(queries: Any, space: Space, *, k: int) -> FloatArray:
 def as_texts(ids: Sequence[str] | IdArray) -> list[str]:
     """Return ids as a list of text; none at all is allowed."""
     return as_ids(ids).tolist() if len(ids) else []
+
+
+def as_number(cursor: str) -> int:
+    """Return the row number that a cursor stands for."""
+    if cursor == "":
+        return 0
+    if not (cursor.isascii() and cursor.isdigit()) or len(cursor) > 18:
+        raise ParameterError(
+            expected="the cursor of a batch of this store, or the empty text",
+            got=repr(cursor[:40]),
+            do="pass what the last batch gave",
+        )
+    return int(cursor)
 
 
 def check_collection(name: str) -> str:

@@ -22,6 +22,7 @@ __all__ = [
     "by_status",
     "by_text",
     "chain",
+    "gone",
     "is_lost",
     "not_an_alias",
     "not_understood",
@@ -164,6 +165,22 @@ def by_status(error: BaseException, *, where: str, secret: str | None) -> Isthmu
 def too_large(error: BaseException) -> bool:
     """Whether a server refuses a request for its size."""
     return status_of(error) == 413 or any(words in str(error).casefold() for words in TOO_LARGE)
+
+
+def gone(name: str) -> MissingCollectionError:
+    """Say that a collection that was opened is there no more.
+
+    Examples
+    --------
+    >>> print(gone("docs"))
+    expected the collection 'docs', which was opened; got none of that name any more. Do: find out \
+who removed or renamed it.
+    """
+    return MissingCollectionError(
+        expected=f"the collection {name!r}, which was opened",
+        got="none of that name any more",
+        do="find out who removed or renamed it",
+    )
 
 
 def not_an_alias(name: str) -> ParameterError:

@@ -256,7 +256,7 @@ class ConnectedStore(Store):
         texts = to_json(metadata, rows=len(vectors))
         checked = check_notes(notes)
         if checked and self.capabilities.notes is None:
-            raise self._refused("notes")
+            super().notes()  # refuses
         self._check_sizes(vectors.ids.tolist(), texts)
         start = 0
         for batch in vectors.iter_batches(self._batch_rows):
@@ -354,7 +354,7 @@ class ConnectedStore(Store):
     def write_notes(self, notes: Mapping[str, str]) -> None:
         """Keep notes without rows; see `Store.write_notes`."""
         if self.capabilities.notes is None:
-            raise self._refused("notes")
+            super().notes()  # refuses
         self._keep_notes(check_notes(notes))
 
     def take_name(self, name: str, *, former: str = "") -> str:

@@ -118,9 +118,9 @@ class DuckdbFile:
         """Return the columns that alone are unique, and whether each is the primary key."""
         found = self.rows(
             "SELECT constraint_column_names[1], constraint_type = 'PRIMARY KEY' "
-            "FROM duckdb_constraints() WHERE database_name = current_database() AND schema_name = 'main' "
-            "AND lower(table_name) = lower(?) AND len(constraint_column_names) = 1 "
-            "AND constraint_type IN ('PRIMARY KEY', 'UNIQUE')",
+            "FROM duckdb_constraints() WHERE database_name = current_database() "
+            "AND schema_name = 'main' AND lower(table_name) = lower(?) "
+            "AND len(constraint_column_names) = 1 AND constraint_type IN ('PRIMARY KEY', 'UNIQUE')",
             table,
         )
         return dict(sorted(found))

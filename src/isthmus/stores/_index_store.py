@@ -31,7 +31,7 @@ from isthmus.errors import (
 )
 from isthmus.neighbors import Exact
 from isthmus.spaces import Space
-from isthmus.stores._checks import matches
+from isthmus.stores._checks import as_number, matches
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows
 from isthmus.stores._file_set import FileSet, hash_of
 from isthmus.stores._index_rows import IndexRows, Sidecar, dump_ids
@@ -39,7 +39,6 @@ from isthmus.stores._lock import locked
 from isthmus.stores._native import NATIVE_SCORES
 from isthmus.stores._record import Record
 from isthmus.stores._url import StoreUrl
-from isthmus.stores.memory import as_number
 
 __all__ = ["Change", "IndexStore", "theirs"]
 

@@ -11,14 +11,14 @@ from isthmus.errors import (
     AccessDeniedError,
     InputError,
     IsthmusError,
-    MissingCollectionError,
     StoreError,
     StoreFullError,
 )
 from isthmus.stores._asking import unreachable
+from isthmus.stores._client_errors import gone
 from isthmus.stores._url import StoreUrl
 
-__all__ = ["MOST_HITS", "Server", "gone"]
+__all__ = ["MOST_HITS", "Server"]
 
 MOST_HITS = 250
 """Documents of one search."""
@@ -159,13 +159,6 @@ class Server:
             got=said,
             do="see what the log of the server says",
         )
-
-
-def gone(name: str) -> MissingCollectionError:
-    """Say that a collection is not there."""
-    return MissingCollectionError(
-        expected=f"the collection {name!r}", got="none of that name", do="find out who removed it"
-    )
 
 
 def _path(parts: Sequence[str]) -> str:

@@ -18,11 +18,12 @@ import numpy.typing as npt
 
 from isthmus._types import FloatArray, Metric
 from isthmus._validate import check_positive
-from isthmus.errors import MissingCollectionError, ParameterError, UnknownIdError
+from isthmus.errors import MissingCollectionError, UnknownIdError
 from isthmus.spaces import Space, VectorSet
 from isthmus.spaces.ids import name_few
 from isthmus.stores._answers import answers, best, no_rows
 from isthmus.stores._checks import (
+    as_number,
     as_queries,
     as_texts,
     check_notes,
@@ -227,19 +228,6 @@ def similarity(
         return np.asarray(products, np.float32)
     lengths = np.sqrt(np.einsum("nd,nd->n", rows, rows)) * np.sqrt(np.einsum("d,d->", query, query))
     return np.asarray(np.clip(products / lengths, -1.0, 1.0), np.float32)
-
-
-def as_number(cursor: str) -> int:
-    """Return the row number that a cursor stands for."""
-    if cursor == "":
-        return 0
-    if not (cursor.isascii() and cursor.isdigit()) or len(cursor) > 18:
-        raise ParameterError(
-            expected="the cursor of a batch of this store, or the empty text",
-            got=repr(cursor[:40]),
-            do="pass what the last batch gave",
-        )
-    return int(cursor)
 
 
 def _fields(row: _Row) -> dict[str, Any]:

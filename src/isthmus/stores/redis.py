@@ -16,7 +16,6 @@ from isthmus._optional import require
 from isthmus._types import FloatArray, Metric
 from isthmus.errors import (
     IsthmusError,
-    MissingCollectionError,
     ParameterError,
     ReadOnlyStoreError,
     StoreBusyError,
@@ -24,7 +23,8 @@ from isthmus.errors import (
 )
 from isthmus.spaces import Space
 from isthmus.stores._asking import unreachable
-from isthmus.stores._client_errors import not_an_alias
+from isthmus.stores._checks import as_number
+from isthmus.stores._client_errors import gone, not_an_alias
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows
 from isthmus.stores._redis_errors import WORDS
 from isthmus.stores._redis_filter import filter_of
@@ -34,7 +34,6 @@ from isthmus.stores._redis_search import search
 from isthmus.stores._redis_writing import order_key, record_key, remove, write
 from isthmus.stores._url import StoreUrl
 from isthmus.stores.base import Capabilities
-from isthmus.stores.memory import as_number
 
 __all__ = ["RedisStore"]
 
@@ -269,7 +268,7 @@ class RedisStore(ConnectedStore):
         while not self._settled:
             self._settled = True  # before asking: a new connection would take it back
             if not self._exists():
-                raise _gone(self._url.collection)
+                raise gone(self._url.collection)
             if not self._index.busy:
                 return
             self._settled = False
@@ -324,10 +323,4 @@ class RedisStore(ConnectedStore):
 def _bad(option: str, expected: str, got: str) -> ParameterError:
     return ParameterError(
         expected=f"{option} as {expected}", got=repr(got[:40]), do="change the URL"
-    )
-
-
-def _gone(name: str) -> MissingCollectionError:
-    return MissingCollectionError(
-        expected=f"the index {name!r}", got="none of that name", do="find out who dropped it"
     )

@@ -26,7 +26,14 @@ from isthmus.errors import UnknownIdError, UnknownNameError
 from isthmus.spaces import Space, VectorSet
 from isthmus.spaces.ids import as_ids, name_few
 from isthmus.stores._answers import answers
-from isthmus.stores._checks import as_queries, as_texts, check_notes, check_where, to_json
+from isthmus.stores._checks import (
+    as_number,
+    as_queries,
+    as_texts,
+    check_notes,
+    check_where,
+    to_json,
+)
 from isthmus.stores._native import to_native
 from isthmus.stores._sqlite_collection import Collection
 from isthmus.stores._sqlite_file import SqliteFile
@@ -34,7 +41,6 @@ from isthmus.stores._sqlite_rows import Block
 from isthmus.stores._sqlite_search import IndexKind, Searcher
 from isthmus.stores._url import StoreUrl, as_seconds
 from isthmus.stores.base import Batch, Capabilities, Found, Gathered, Held, Store
-from isthmus.stores.memory import as_number
 
 __all__ = ["SqliteStore"]
 

@@ -37,7 +37,9 @@ def support_table() -> str:
                 "| store | " + " | ".join(columns) + " |",
                 "|---" * (1 + len(columns)) + "|",
                 *(
-                    f"| `{scheme}` | " + " | ".join(say(one) for say in columns.values()) + " |"
+                    f"| `{scheme}` | "
+                    + " | ".join(_cell(say(one)) for say in columns.values())
+                    + " |"
                     for scheme, one in declared.items()
                 ),
             ]
@@ -64,6 +66,10 @@ def write_table(path: Path) -> None:
     page = f"{before}{START}\n{support_table()}\n{END}{after}"
     with atomic_path(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def _yes(name: str) -> Callable[[Capabilities], str]:

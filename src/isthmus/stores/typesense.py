@@ -14,10 +14,10 @@ from urllib.parse import quote
 from isthmus._types import FloatArray, Metric
 from isthmus.errors import IsthmusError, ReadOnlyStoreError
 from isthmus.spaces import Space
-from isthmus.stores._client_errors import not_an_alias
+from isthmus.stores._client_errors import gone, not_an_alias
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows
 from isthmus.stores._typesense_documents import ODD, Schema, read_schema
-from isthmus.stores._typesense_server import MOST_HITS, Server, gone
+from isthmus.stores._typesense_server import MOST_HITS, Server
 from isthmus.stores._url import StoreUrl
 from isthmus.stores.base import Capabilities, NameRule
 
