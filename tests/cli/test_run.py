@@ -133,6 +133,17 @@ def test_ctrl_c_exits_130_without_a_traceback(tmp_path: Path, as_json):
         assert (out, err) == ("", "isthmus: interrupted\n")
 
 
+def test_what_was_noted_in_an_interrupt_is_said(monkeypatch, cli):
+    def stopped(*_, **__):
+        stop = KeyboardInterrupt()
+        stop.add_note("half of it is done")
+        raise stop
+
+    monkeypatch.setattr("isthmus.workflows.inspect", stopped)
+    ran = cli("inspect", "a.npz")
+    assert (ran.code, ran.err) == (130, "isthmus: interrupted (half of it is done)\n")
+
+
 @pytest.mark.parametrize("extra", [(), ("--json",)])
 def test_a_closed_pipe_is_no_error(files, extra):
     with subprocess.Popen(

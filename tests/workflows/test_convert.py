@@ -111,9 +111,10 @@ def test_a_server_that_goes_away_costs_nothing(source, target, bridge, operation
     sides = [source, target]
     place = 0 if operation == "scan" else 1
     sides[place] = FaultyStore(sides[place], [fault])
-    with pytest.raises(StoreUnreachableError):
+    with pytest.raises(StoreUnreachableError) as caught:
         convert(*sides, bridge=bridge, batch_rows=10)
     assert target.count() == 10 * (call - 1)
+    assert f"{10 * (call - 1)} of 100 rows are written; the same" in caught.value.__notes__[-1]
     done = convert(*sides, bridge=bridge, batch_rows=10)
     assert (done.resumed, done.settled) == (True, True)
     assert done.copied == ROWS - 10 * (call - 1)

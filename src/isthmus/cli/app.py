@@ -29,6 +29,7 @@ from isthmus.cli.integrate import integrate
 from isthmus.cli.link import link
 from isthmus.cli.search import search
 from isthmus.cli.store import store_add, store_info, store_record
+from isthmus.cli.streams import Stopped
 from isthmus.cli.suggest import suggest
 
 __all__ = ["GROUPS", "NAMES", "app", "command"]
@@ -65,8 +66,19 @@ GROUP_HELP = {
 GROUP_KINDS = {"convert": ConvertGroup}
 NAMES = (*COMMANDS, *GROUPS)
 
+
+class _Commands(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; keep what was noted in an interrupt, which would become a bare code."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            raise Stopped(stop) from stop
+
+
 app = typer.Typer(
     name="isthmus",
+    cls=_Commands,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

@@ -68,8 +68,7 @@ def describe(error: BaseException, *, command: str = "") -> Failure:
     """
     if isinstance(error, OSError) and error.filename is not None:
         error = _of_file(error)
-    notes = "; ".join(one_line(note) for note in getattr(error, "__notes__", ()))
-    where = f" ({notes})" if notes else ""
+    where = _notes(error)
     if isinstance(error, IsthmusError):
         return Failure(
             kind=type(error).__name__,
@@ -80,11 +79,15 @@ def describe(error: BaseException, *, command: str = "") -> Failure:
         )
     if isinstance(error, Terminated):
         return Failure(
-            "Terminated", "to finish", f"the signal {error}", "run it again", SIGNAL + error.number
+            "Terminated",
+            "to finish",
+            f"the signal {error}{where}",
+            "run it again",
+            SIGNAL + error.number,
         )
     if isinstance(error, KeyboardInterrupt):
         return Failure(
-            "Interrupted", "to finish", "an interrupt (Ctrl-C)", "run it again", INTERRUPTED
+            "Interrupted", "to finish", f"an interrupt (Ctrl-C){where}", "run it again", INTERRUPTED
         )
     if hasattr(error, "format_message"):  # a usage error of the library that reads the options
         asked = f"isthmus {command}".strip()
@@ -103,6 +106,12 @@ def describe(error: BaseException, *, command: str = "") -> Failure:
         do=f"set {TRACEBACK}=1 to see where, and report it",
         exit_code=UNEXPECTED,
     )
+
+
+def _notes(error: BaseException) -> str:
+    """Return what was noted on the way up, in brackets."""
+    notes = "; ".join(one_line(note) for note in getattr(error, "__notes__", ()))
+    return f" ({notes})" if notes else ""
 
 
 def _of_file(error: OSError) -> OSError:
@@ -124,7 +133,7 @@ def report(error: BaseException, *, as_json: bool, command: str = "") -> int:
         complain("".join(traceback.format_exception(error)))
     said = f"isthmus: expected {failure.expected}; got {failure.got}\n  do: {failure.do}\n"
     if failure.exit_code == INTERRUPTED:
-        said = "isthmus: interrupted\n"
+        said = f"isthmus: interrupted{_notes(error)}\n"
     elif failure.exit_code > SIGNAL:
         said = f"isthmus: ended by {failure.got}\n"
     elif failure.exit_code == UNEXPECTED:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from isthmus.cli.failures import INTERRUPTED, report
-from isthmus.cli.streams import Terminated, drop, ended_by_signals, open_closed
+from isthmus.cli.streams import Stopped, Terminated, drop, ended_by_signals, open_closed
 from isthmus.errors import WriteFailedError
 
 __all__ = ["run"]
@@ -52,7 +52,8 @@ def _run(arguments: Sequence[str], came: Sequence[int]) -> int:
         sys.stdout.flush()
     except BrokenPipeError:
         raise
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - all of them end here
+    except (Exception, KeyboardInterrupt) as raised:  # noqa: BLE001 - all of them end here
+        error = raised.stop if isinstance(raised, Stopped) else raised
         told = _of_stdout(error)
         return report(told, as_json=as_json and told is error, command=command)
     if code == INTERRUPTED:  # what that library makes of an interrupt

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-__all__ = ["Terminated", "complain", "drop", "ended_by_signals", "open_closed"]
+__all__ = ["Stopped", "Terminated", "complain", "drop", "ended_by_signals", "open_closed"]
 
 ENDING = ("SIGTERM", "SIGHUP")
 
@@ -22,6 +22,14 @@ class Terminated(KeyboardInterrupt):
     def __init__(self, number: int) -> None:
         self.number = number
         super().__init__(signal.Signals(number).name)
+
+
+class Stopped(Exception):  # noqa: N818 - it carries an interrupt, and is none itself
+    """An interrupt on its way through the library that reads the options, which would drop it."""
+
+    def __init__(self, stop: KeyboardInterrupt) -> None:
+        self.stop = stop
+        super().__init__(str(stop))
 
 
 @contextlib.contextmanager

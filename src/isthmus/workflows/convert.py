@@ -19,7 +19,7 @@ from typing import Any
 from isthmus._progress import Counting, uncounted
 from isthmus._validate import check_whole
 from isthmus.bridge import Bridge
-from isthmus.errors import ParameterError
+from isthmus.errors import ParameterError, StoreBusyError
 from isthmus.spaces import Space
 from isthmus.stores.base import Batch, Store
 from isthmus.workflows._convert_checkpoint import SWITCH, Checkpoint, State, refuse_foreign
@@ -148,8 +148,14 @@ def convert(
         kept = Checkpoint.of(job.store, checkpoint)
         state, resumed = _begin(job, kept)
         run = _Run(job, kept, state, batch_rows, counting)
-        copied = run.copy() if run.state.stage == "copy" else 0
-        run.compare(remove=remove and not job.in_place)
+        try:
+            copied = run.copy() if run.state.stage == "copy" else 0
+            run.compare(remove=remove and not job.in_place)
+        except StoreBusyError:  # another run goes on
+            raise
+        except BaseException as error:
+            error.add_note(run.told())
+            raise
         return Converted(
             source=job.source.url,
             target=job.store.url,
@@ -218,6 +224,15 @@ class _Run:
     batch_rows: int
     counting: Counting
     dropped: bool = False
+    total: int = 0
+
+    def told(self) -> str:
+        """Say how far it is, for whoever finds it stopped."""
+        again = "the same command goes on from there"
+        if self.state.stage == "copy":
+            whole = f" of {self.total:,}" if self.total else ""
+            return f"{self.state.rows:,}{whole} rows are written; {again}"
+        return f"all rows are written, {self.state.rows:,} of them compared; {again}"
 
     def copy(self) -> int:
         """Write what the first pass has still to write; return how many rows."""
@@ -276,9 +291,9 @@ class _Run:
         return removed
 
     def _batches(self, what: str) -> Iterator[Batch]:
-        done, total = self.state.rows, self.job.source.count()
+        done, self.total = self.state.rows, self.job.source.count()
         carried = self.job.scan(self.batch_rows, self.state.cursor)
-        with self.counting(what, done, total) as advance:
+        with self.counting(what, done, self.total) as advance:
             for batch in read_ahead(carried):
                 yield batch
                 advance(len(batch.vectors))
