@@ -48,7 +48,7 @@ def test_the_whole_way(cli, base, files):
     args = (base + "docs", base + "new", "--bridge", files.bridge)
     plan = cli("convert", *args, "--dry-run")
     assert (plan.code, plan.err) == (0, "")
-    for said in ("240", "it will be made", "retention@10", "writes nothing", "11,520 of vectors"):
+    for said in ("240", "it will be made", "retention@10", "writes nothing", "11.5 kB of vectors"):
         assert said in plan.out
     ran = cli("convert", *args)
     assert (ran.code, ran.err) == (0, "")
@@ -242,7 +242,9 @@ def test_a_run_that_is_killed_goes_on(many, files, number, times):
         if running.returncode == 0:  # it was faster
             break
         if number != "SIGKILL":
-            assert json.loads(out)["error"]["kind"] in {"Terminated", "Interrupted"}
+            error = json.loads(out)["error"]
+            assert error["kind"] in {"Terminated", "Interrupted"}
+            assert "of 1,500 rows are written; the same command goes on" in error["got"]
         with open_store(many + name) as store:
             state = json.loads(store.notes()["convert"])
             reached = store.count()

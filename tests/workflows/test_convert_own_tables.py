@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from isthmus import Bridge, Pairs
 from isthmus.errors import ParameterError, SpaceMismatchError
 from isthmus.spaces import Space, VectorSet
-from isthmus.stores import open_store
+from isthmus.stores import MemoryStore, open_store
 from isthmus.workflows import convert, cut_over, plan_conversion, record_space
 
 OLD = Space(model="old", dim=3)
@@ -122,3 +123,17 @@ def test_the_same_fields_are_not_warned_of(base, bridge):
     assert cut_over(base + "wide", "docs").warnings == ()
     with open_store(base + "docs") as store:
         assert store.fetch_metadata(["7"]) == [{"title": "title 7"}]
+
+
+def test_a_plan_in_place_counts_no_texts(base, bridge):
+    plan = plan_conversion(base + "docs", base + "docs&vector=second", bridge=bridge)
+    assert (plan.in_place, plan.text_bytes, plan.vector_bytes) == (True, 0, ROWS * 4 * 4)
+    assert not any("fields" in one for one in plan.warnings)
+
+
+def test_a_plan_counts_the_numbers_as_the_target_keeps_them(base, bridge):
+    class Half(MemoryStore):
+        capabilities = replace(MemoryStore.capabilities, storage="float16")
+
+    plan = plan_conversion(base + "docs", Half(bridge.space_of_applied(OLD)), bridge=bridge)
+    assert plan.vector_bytes == ROWS * 4 * 2

@@ -331,11 +331,14 @@ def _plan_rows(plan: ConversionPlan) -> list[tuple[str, str]]:
         if plan.seconds is not None
         else "not known: a dry run writes nothing, so it cannot say how fast DST writes"
     )
+    texts = f"about {_size(plan.text_bytes)} of texts"
+    if plan.in_place:
+        texts = "ids and metadata stay as they are"
     rows = [
         ("from", f"{plan.source}, {plan.source_space}"),
         ("to", f"{plan.target}, {plan.space}{'' if plan.exists else '; it will be made'}"),
         ("rows", f"{plan.rows:,}" + (f", {plan.done:,} written" if plan.done else "")),
-        ("bytes", f"{plan.vector_bytes:,} of vectors, about {plan.text_bytes:,} of texts"),
+        ("size", f"{_size(plan.vector_bytes)} of vectors, {texts}"),
         ("reading", f"{plan.read_seconds:,.1f} s, by {plan.sampled:,} rows"),
         ("mapping", f"{plan.map_seconds:,.1f} s, while rows are written"),
         ("in all", total),
@@ -346,6 +349,14 @@ def _plan_rows(plan: ConversionPlan) -> list[tuple[str, str]]:
             ("retention@10", say_value(plan.retention)),
         ]
     return rows
+
+
+def _size(count: int) -> str:
+    """Say a number of bytes with three digits or so."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= factor:
+            return f"{count / factor:,.1f} {unit}"
+    return f"{count} bytes"
 
 
 def _done_lines(done: Converted) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from isthmus.bridge import Bridge, ScopeReport
@@ -20,6 +21,7 @@ from isthmus.workflows.convert import check_target
 __all__ = ["ConversionPlan", "plan_conversion"]
 
 SAMPLE_ROWS = 4_800
+BYTES = MappingProxyType({"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2})
 ENOUGH = ("bridge", "pre_aligned")
 
 
@@ -42,7 +44,8 @@ class ConversionPlan:
         Rows that an earlier run has written.
     vector_bytes, text_bytes : int
         Numbers of the vectors, and ids with metadata, still to be written; without what the
-        database adds of its own. Texts are estimated from the sample.
+        database adds of its own. Texts are estimated from the sample, and none in place, where they
+        stay as they are.
     sampled : int
         Rows that were read and mapped for the estimates: the first of the source.
     read_seconds, map_seconds : float
@@ -132,7 +135,7 @@ def plan_conversion(
         left = max(0, rows - done)
         measured = _measure(job)
         share = left / measured.rows
-        per_row = 4 * job.space.dim
+        width = BYTES.get(job.store.capabilities.storage, 4)
         whole = None
         if state is not None and state.copied and state.seconds:
             whole = left * state.seconds / state.copied
@@ -146,8 +149,8 @@ def plan_conversion(
             in_place=job.in_place,
             rows=rows,
             done=done,
-            vector_bytes=left * per_row,
-            text_bytes=round(share * measured.text_bytes),
+            vector_bytes=left * width * job.space.dim,
+            text_bytes=0 if job.in_place else round(share * measured.text_bytes),
             sampled=measured.rows,
             read_seconds=share * measured.reading,
             map_seconds=share * measured.mapping,
