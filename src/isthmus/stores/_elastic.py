@@ -13,21 +13,19 @@ import numpy as np
 
 from isthmus._types import FloatArray, Metric
 from isthmus.errors import (
-    InputError,
     IsthmusError,
     MissingCollectionError,
     ParameterError,
-    ReadOnlyStoreError,
-    StoreFullError,
     UnsupportedOperationError,
 )
 from isthmus.spaces import Space
-from isthmus.stores._client_errors import BUSY_STATUSES, by_status, not_an_alias, refused
+from isthmus.stores._client_errors import not_an_alias
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows, stacked
+from isthmus.stores._elastic_errors import Refused, in_our_words, is_busy
 from isthmus.stores._elastic_fields import OWN_FIELDS, VECTORS, Fields
 from isthmus.stores.base import Capabilities, NameRule
 
-__all__ = ["ElasticStore", "Refused"]
+__all__ = ["ElasticStore"]
 
 MESSAGE_BYTES = 16 * 2**20
 """Bytes of one request or answer: a sixth of what the databases take by default."""
@@ -45,31 +43,6 @@ PUT_ALL = "ctx._source.putAll(params.row)"
 REMOVE = "ctx._source.remove(params.field)"
 CONFLICTS = 3
 """How often an update is done again where another writer was faster."""
-
-
-class Refused(Exception):  # noqa: N818 - what a database answered, before it is said in our words
-    """An answer that is not a success.
-
-    Parameters
-    ----------
-    status : int
-        Of HTTP.
-    kind : str
-        What the database calls the error.
-    reason : str
-    """
-
-    def __init__(self, status: int, kind: str, reason: str) -> None:
-        super().__init__(f"{kind}: {reason}")
-        self.status_code, self.kind, self.reason = status, kind, reason
-
-    @classmethod
-    def of(cls, status: int, body: Any) -> Refused:
-        """Read the JSON of an answer."""
-        error = body.get("error", {}) if isinstance(body, dict) else {}
-        if not isinstance(error, dict):
-            return cls(status, "", str(error))
-        return cls(status, str(error.get("type", "")), str(error.get("reason", "")))
 
 
 class ElasticStore(ConnectedStore):
@@ -405,53 +378,14 @@ class ElasticStore(ConnectedStore):
     # --- errors -------------------------------------------------------------------------------
 
     def _is_transient(self, error: Exception) -> bool:
-        if isinstance(error, Refused):
-            return error.status_code in BUSY_STATUSES and error.kind != "cluster_block_exception"
         name = type(error).__name__
-        return "Connection" in name or "Timeout" in name
+        return is_busy(error) or "Connection" in name or "Timeout" in name
 
     def _in_our_words(self, error: Exception) -> IsthmusError:
-        if not isinstance(error, Refused) or (
-            error.status_code in BUSY_STATUSES and error.kind != "cluster_block_exception"
-        ):
+        if not isinstance(error, Refused) or is_busy(error):
             return super()._in_our_words(error)
-        secret = self._secret
         where = f"{self.scheme} at {self._url.place!r}"
-        if error.kind == "cluster_block_exception":
-            return self._blocked(error)
-        if "Fielddata access on the _id" in error.reason or "_id field" in error.reason:
-            return UnsupportedOperationError(
-                expected="an index whose rows have an order",
-                got="a server that does not sort by _id",
-                do="name a field of the index that is unique and a keyword or a number: &sort=NAME",
-            )
-        if error.status_code == 400 and error.kind in (
-            "mapper_parsing_exception",
-            "document_parsing_exception",
-        ):
-            got = error.reason[:200]
-            return InputError(
-                expected=f"what the fields of {self._url.collection!r} can hold",
-                got=got.replace(secret, "***") if secret else got,
-                do="change the rows, or write into a collection of your own",
-            )
-        known = by_status(error, where=where, secret=secret)
-        return known or refused(error, where=where, secret=secret)
-
-    def _blocked(self, error: Refused) -> IsthmusError:
-        """Say why nothing can be written into the index."""
-        where = f"{self.scheme} at {self._url.place!r}"
-        if "flood" in error.reason or "disk" in error.reason:
-            return StoreFullError(
-                expected=f"room to write to {where}",
-                got="a disk over its flood-stage watermark",
-                do="make room on the disk of the server, then go on",
-            )
-        return ReadOnlyStoreError(
-            expected=f"an index of {where} that may be written",
-            got="one that is blocked for writing",
-            do="remove the block of the index (index.blocks)",
-        )
+        return in_our_words(error, name=self._url.collection, where=where, secret=self._secret)
 
 
 def _update(

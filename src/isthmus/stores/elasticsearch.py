@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from isthmus._optional import require
 from isthmus._types import Metric
 from isthmus.spaces import Space
-from isthmus.stores._elastic import MAX_ROWS, ElasticStore, Refused
+from isthmus.stores._elastic import MAX_ROWS, ElasticStore
+from isthmus.stores._elastic_errors import Refused
 
 __all__ = ["ElasticsearchStore"]
 
