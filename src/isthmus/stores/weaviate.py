@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,24 +13,16 @@ import numpy as np
 
 from isthmus._types import FloatArray, Metric
 from isthmus.errors import (
-    AccessDeniedError,
     IsthmusError,
     MissingCollectionError,
     ParameterError,
-    StoreFullError,
     UnsupportedOperationError,
 )
 from isthmus.spaces import Space
 from isthmus.stores._checks import from_json, matches
-from isthmus.stores._client_errors import (
-    BUSY_STATUSES,
-    by_status,
-    by_text,
-    not_an_alias,
-    refused,
-    status_of,
-)
+from isthmus.stores._client_errors import not_an_alias
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows, stacked
+from isthmus.stores._weaviate_errors import RejectedObjects, in_our_words, is_transient
 from isthmus.stores._weaviate_objects import (
     OWN_PROPERTIES,
     Properties,
@@ -59,7 +50,6 @@ INDEXES: Mapping[str, str] = MappingProxyType({"exact": "flat", "hnsw": "hnsw"})
 DISTANCES: Mapping[Metric, str] = MappingProxyType(
     {"cosine": "cosine", "dot": "dot", "l2": "l2-squared"}
 )
-BUSY = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "ABORTED")
 
 
 class WeaviateStore(ConnectedStore):
@@ -463,46 +453,9 @@ class WeaviateStore(ConnectedStore):
     # --- errors -------------------------------------------------------------------------------
 
     def _is_transient(self, error: Exception) -> bool:
-        if isinstance(error, RejectedObjects):
-            return "deadline" in str(error) or "unavailable" in str(error)
-        status = status_of(error)
-        return (
-            _code(error) in BUSY
-            or (status in BUSY_STATUSES and "disk" not in str(error))
-            or "Connect" in type(error).__name__
-            or "Timeout" in type(error).__name__
-            or "RemoteProtocol" in type(error).__name__
-            or type(error).__name__ in ("ReadError", "WriteError")
-        )
+        return is_transient(error)
 
     def _in_our_words(self, error: Exception) -> IsthmusError:
-        secret, where = self._secret, f"{self.scheme} at {self._url.place!r}"
-        code = _code(error)
-        if code in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
-            return AccessDeniedError(
-                expected=f"permission for {where}",
-                got=f"a server that refuses it ({code})",
-                do="set the key in the variable that &secret=NAME names, or ask for the rights",
-            )
-        if self._is_transient(error):
-            return super()._in_our_words(error)
-        if "read-only" in str(error):
-            return StoreFullError(
-                expected=f"room to write to {where}",
-                got="a server that became read-only, as it does when its disk is nearly full",
-                do="make room; before Weaviate 1.36, set the shards to READY again",
-            )
-        known = by_status(error, where=where, secret=secret)
-        known = known or by_text(error, where=where, secret=secret)
-        return known or refused(error, where=where, secret=secret)
-
-
-class RejectedObjects(Exception):  # noqa: N818 - what a server answered, before it is said
-    """Objects of a batch that the server did not take."""
-
-
-def _code(error: Exception) -> str | None:
-    """Return the name of an error's gRPC code."""
-    with contextlib.suppress(Exception):
-        return str(error.code().name)  # type: ignore[attr-defined]
-    return None
+        where = f"{self.scheme} at {self._url.place!r}"
+        found = in_our_words(error, where=where, secret=self._secret)
+        return found or super()._in_our_words(error)
