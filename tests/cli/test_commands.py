@@ -712,3 +712,16 @@ def test_fewer_pairs_than_a_map_needs(cli, files, tmp_path: Path):
     one.write_text("source,target\nd0,d0\n")
     ran = cli("fit", files.one, files.two, "--pairs", one, "--out", tmp_path / "b", "--json")
     assert (ran.code, ran.error["kind"]) == (TooFewPairsError.exit_code, "TooFewPairsError")
+
+
+def test_a_bridge_that_is_fitted_to_the_output_of_one_is_warned_of(cli, files, tmp_path):
+    carried = tmp_path / "carried.npz"
+    assert cli("apply", files.bridge, files.one, "--out", carried).code == 0
+    of_itself = f"the bridge {Bridge.load(files.bridge).hash[:16]} carried them there"
+    ran = cli("fit", files.one, carried, "--method", "procrustes", "--out", tmp_path / "again")
+    assert (ran.code, of_itself in ran.err) == (0, True)
+    assert "target side (two)" in ran.err
+    ran = cli("evaluate", files.bridge, files.one, carried)
+    assert (ran.code, of_itself in ran.err) == (0, True)
+    plain = cli("fit", files.one, files.two, "--method", "procrustes", "--out", tmp_path / "plain")
+    assert "carried them" not in plain.err

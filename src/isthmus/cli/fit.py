@@ -67,13 +67,18 @@ def fit(
     """
     from isthmus.cli.checks import check_required, check_writable, warn_of_verdict
     from isthmus.workflows import fit_bridge
+    from isthmus.workflows._opening import open_vectors
+    from isthmus.workflows._scope_notes import bridged_notes
 
     output = Output("fit", as_json=as_json, quiet=quiet)
     check_required(require)
     check_writable(out)
+    left, right = open_vectors(source), open_vectors(target)
+    for note in bridged_notes(left.space, right.space):
+        output.warn(note)
     bridge = fit_bridge(
-        source,
-        target,
+        left,
+        right,
         as_pairs(pairs),
         unpaired_source=unpaired_source,
         unpaired_target=unpaired_target,

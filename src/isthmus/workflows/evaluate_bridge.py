@@ -23,7 +23,7 @@ from isthmus.workflows._evaluating import (
     measure_run_of,
 )
 from isthmus.workflows._opening import open_vectors
-from isthmus.workflows._scope_notes import scope_notes
+from isthmus.workflows._scope_notes import bridged_notes, scope_notes
 
 __all__ = ["Evaluation", "evaluate_bridge"]
 
@@ -147,7 +147,7 @@ def evaluate_bridge(
         rows_scope=None if held_out is None else _scope_of_rows(fitted, held_out),
         queries_scope=None if asked is None else fitted.examine(asked.queries),
     )
-    return replace(evaluation, notes=tuple(_notes(evaluation, fitted, asked)))
+    return replace(evaluation, notes=tuple(_notes(evaluation, sides, asked)))
 
 
 def _pair(sides: Sides, pairs: Pairs | Path | str | None) -> Pairs | None:
@@ -183,8 +183,10 @@ def _nothing_held_out(shared: Pairs | None) -> EmptyInputError:
     )
 
 
-def _notes(evaluation: Evaluation, bridge: Bridge, asked: Asked | None) -> Iterator[str]:
+def _notes(evaluation: Evaluation, sides: Sides, asked: Asked | None) -> Iterator[str]:
     """Say what should be known before the numbers are believed."""
+    bridge = sides.bridge
+    yield from bridged_notes(sides.source.space, sides.target.space)
     if not len(bridge.provenance.pair_hashes):
         yield (
             "the bridge does not say which ids it was fitted on: rows that it was fitted on may be "
