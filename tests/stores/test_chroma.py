@@ -176,6 +176,14 @@ class TestTheirCollections:
                 store.upsert(ROWS)
         assert client.get_collection("docs", embedding_function=None).metadata is None
 
+    @pytest.mark.parametrize("text", ["{bad", "[1]", "7"])
+    def test_a_field_of_theirs_that_is_called_as_ours(self, url, client, text):
+        collection = client.create_collection("docs", embedding_function=None)
+        fields = {"isthmus_json": text, "isthmus_exact": text, "year": 2020}
+        collection.add(ids=["x"], embeddings=[[1, 0, 0]], metadatas=[fields])
+        with open_store(url) as store:
+            assert store.fetch_metadata(["x"]) == [{"isthmus_json": text, "year": 2020}]
+
     def test_a_space_is_recorded_beside_what_is_there(self, url, client):
         made_by_another(client, metadata={"hnsw:space": "l2", "owner": "them"})
         space = Space(model="m", dim=3, metric="l2")

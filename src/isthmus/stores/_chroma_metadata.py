@@ -66,12 +66,20 @@ def from_chroma(fields: Mapping[str, Any] | None, text: str | None, *, document:
     found: dict[str, Any] = {document: text} if text else {}
     for key, value in (fields or {}).items():
         if key == BESIDE:
-            found |= json.loads(value)
+            found |= _beside(value)
         elif key != NUMBERS and not key.startswith(TOKEN):
             found[key] = value
     if fields and NUMBERS in fields:
         found = restored(found, fields[NUMBERS])
     return json.dumps(found, ensure_ascii=False, default=vars) if found else None
+
+
+def _beside(value: Any) -> dict[str, Any]:
+    """Read what Chroma cannot keep; a field of that name that another program wrote is a field."""
+    try:
+        return dict(json.loads(value))
+    except (TypeError, ValueError):
+        return {BESIDE: value}
 
 
 def where_chroma(where: Mapping[str, Any], *, document: str) -> dict[str, Any] | None:
