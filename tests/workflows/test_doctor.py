@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -149,7 +151,7 @@ def test_lengths_that_the_space_rules_out_are_damage():
     rows[:2] *= 1.005  # near enough for a VectorSet
     found = diagnose(vectors(rows, UNIT))
     assert found.verdict == "damaged"
-    assert "2 rows have another" in found.reasons[0]
+    assert "not so in 2 rows" in found.reasons[0]
     assert "which the recorded space does not say" in diagnose(vectors(encoded(ROWS))).notes[0]
 
 
@@ -164,6 +166,99 @@ def test_a_file_that_nothing_else_takes_is_looked_at(tmp_path: Path):
     assert (found.invalid_rows, found.zero_rows, found.duplicate_rows) == (2, 1, 1)
     assert "no space is recorded" in found.notes[0]
     assert (tmp_path / "out.csv").read_text().splitlines()[1:4] == ["d0,", "d1,", "d2,"]
+
+
+def bad_table(sql: Callable[[str], object], kind: str) -> None:
+    """Make a table whose rows no other command takes."""
+    sql(f"CREATE TABLE docs (id int, v {kind})")
+    for name, row in enumerate(encoded(60).tolist()):
+        sql(f"INSERT INTO docs VALUES ({name}, '{row}')")
+    for name in range(100, 112):
+        sql(f"INSERT INTO docs VALUES ({name}, '[1, 2]')")
+    sql(f"INSERT INTO docs VALUES (200, '{[0] * DIM}'), (201, '[3]')")
+
+
+def check_bad_table(url: str, out: Path) -> None:
+    found = diagnose(url, out=out)
+    assert (found.verdict, found.space, found.rows, found.looked) == ("mixed", None, 74, 61)
+    assert (found.zero_rows, found.zero_ids) == (1, ("200",))
+    told = [(one.numbers, one.rows, one.ids[0], len(one.ids)) for one in found.other_lengths]
+    assert told == [(1, 1, "201", 1), (2, 12, "100", 10)]
+    first = ", ".join(repr(str(name)) for name in range(100, 110))
+    assert found.reasons[:2] == (
+        "vectors of 1 numbers, not 64, in 1 row: '201'",
+        f"vectors of 2 numbers, not 64, in 12 rows: {first}, ...",
+    )
+    assert "nothing but zeros in 1 row: '200'" in found.reasons
+    written = {row["id"]: row["posterior"] for row in table(out)}
+    assert len(written) == 74
+    assert (written["111"], written["200"], written["0"]) == ("1", "", "0")
+    assert "other_lengths" in json.loads(json.dumps(found.to_dict()))
+    assert diagnose(url, sample=50).other_lengths == found.other_lengths
+    assert drift_between(url, url).rows == 74
+
+
+def test_a_column_of_lists_is_looked_at_whatever_is_in_it(tmp_path: Path):
+    with duckdb.connect(str(tmp_path / "one.duckdb")) as connection:
+        bad_table(connection.execute, "FLOAT[]")
+        connection.execute("INSERT INTO docs VALUES (300, ['nan'::FLOAT] || repeat([1], 63))")
+        connection.execute("INSERT INTO docs VALUES (301, ['inf'::FLOAT] || repeat([1], 63))")
+    url = f"duckdb:///{tmp_path}/one.duckdb?collection=docs"
+    found = diagnose(url)
+    assert (found.invalid_rows, found.invalid_ids) == (2, ("300", "301"))
+    assert "NaN or infinity in 2 rows: '300', '301'" in found.reasons
+    with duckdb.connect(str(tmp_path / "one.duckdb")) as connection:
+        connection.execute("DELETE FROM docs WHERE id >= 300")
+    check_bad_table(url, tmp_path / "out.csv")
+    with duckdb.connect(str(tmp_path / "one.duckdb")) as connection:
+        connection.execute(f"DELETE FROM docs WHERE len(v) = {DIM}")
+    with open_store(url) as store:
+        assert diagnose(store).dim == store.space.dim == 2
+
+
+def test_a_vector_column_without_length_is_looked_at(postgres_server, monkeypatch, tmp_path: Path):
+    name = "doctor_" + tmp_path.name
+    monkeypatch.setenv("ISTHMUS_POSTGRESQL_SECRET", postgres_server.password)
+    with postgres_server.connect() as connection:
+        connection.autocommit = True
+        connection.execute(f'CREATE SCHEMA "{name}"')
+        connection.execute(f'SET search_path TO "{name}", public')
+        bad_table(connection.execute, "vector")
+        at = f"postgresql://{postgres_server.username}@{postgres_server.url}"
+        url = f"{at}/{postgres_server.database}?collection=docs&schema={name}"
+        check_bad_table(url, tmp_path / "out.csv")
+        connection.execute("INSERT INTO docs SELECT id, v FROM docs WHERE id IN (0, 1)")
+        assert "2 rows under the id of an earlier one" in diagnose(url).reasons
+
+
+def test_rows_that_are_all_of_another_length_are_told(tmp_path: Path):
+    with duckdb.connect(str(tmp_path / "one.duckdb")) as connection:
+        connection.execute("CREATE TABLE docs (id int, v FLOAT[])")
+    url = f"duckdb:///{tmp_path}/one.duckdb?collection=docs"
+    open_store(url, space=SPACE).close()
+    with duckdb.connect(str(tmp_path / "one.duckdb")) as connection:
+        connection.execute("INSERT INTO docs VALUES (1, [1, 2]), (2, [1, 2])")
+    with pytest.raises(EmptyInputError, match=r"vector of 64 numbers.*2 of 2"):
+        diagnose(url)
+
+
+def test_what_is_not_recorded_is_not_spoken_of(tmp_path: Path):
+    with duckdb.connect(str(tmp_path / "one.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE docs (id int, v FLOAT[{DIM}])")
+        rows = [(i, row) for i, row in enumerate(encoded(50).tolist())]
+        connection.executemany("INSERT INTO docs VALUES (?, ?)", rows)
+    notes = diagnose(f"duckdb:///{tmp_path}/one.duckdb?collection=docs").notes
+    assert notes[0].endswith("isthmus store record URL --model NAME --normalized")
+    assert "recorded space" not in " ".join(notes)
+
+
+def test_vectors_that_a_bridge_made_are_said_to_be_first():
+    space = Space(model="m", dim=DIM, bridged_from="abcdef0123456789")
+    rows = encoded(ROWS) * 2
+    rows[1] = rows[0]
+    notes = diagnose(vectors(rows, space)).notes
+    assert notes[0].startswith("a bridge made these vectors (abcdef012345), not the model")
+    assert notes[1] == "1 row repeats an earlier one: equal rows tie in every search"
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,9 @@ def doctor(
     *,
     sample: Annotated[
         int | None,
-        typer.Option("--sample", min=1, help="Look at so many rows only, drawn uniformly."),
+        typer.Option(
+            "--sample", metavar="N", min=1, help="Look at so many rows only, drawn uniformly."
+        ),
     ] = None,
     against: Annotated[
         Place | None,
@@ -62,9 +64,13 @@ def doctor(
         ),
     ] = None,
     vectors: Annotated[
-        Path | None,
+        Place | None,
         typer.Option(
-            "--vectors", metavar="FILE", help="Vectors of these texts.", show_default=False
+            "--vectors",
+            parser=Place,
+            metavar="FILE",
+            help="Vectors of these texts: a file, or the URL of a store.",
+            show_default=False,
         ),
     ] = None,
     canary_file: Annotated[
@@ -95,10 +101,9 @@ def doctor(
         str | None,
         typer.Option(
             "--require",
-            metavar="clean",
-            help="Fail unless the collection is clean, there is no drift, or canaries are "
-            "unchanged.",
-            show_default=False,
+            metavar="VERDICT",
+            help="Fail unless the verdict is this: 'clean', which is also no drift, and unchanged "
+            "canaries.",
         ),
     ] = None,
     as_json: Json = False,
@@ -138,7 +143,7 @@ def doctor(
 
 
 def _check(
-    *, against: Place | None, canary: str | None, vectors: Path | None, canary_file: Path | None
+    *, against: Place | None, canary: str | None, vectors: Place | None, canary_file: Path | None
 ) -> None:
     """Refuse options that do not go together, before anything is read."""
     if canary is not None and canary not in CANARY:
@@ -199,7 +204,9 @@ def _about(found: Diagnosis, *, title: str) -> Table:
     return facts(
         [
             ("space", "not recorded" if space is None else f"{space}, {space.kind}"),
+            *([("bridged from", space.bridged_from)] if space and space.bridged_from else []),
             ("rows x columns", f"{found.rows:,} x {found.dim:,}"),
+            *((f"rows of {one.numbers:g} columns", f"{one.rows:,}") for one in found.other_lengths),
             ("looked at", f"{found.looked:,} rows"),
             ("length 5 % / median / 95 %", lengths),
             ("unit length", f"{found.marks.normalized} ({found.marks.unit_rows:,})"),
@@ -208,7 +215,7 @@ def _about(found: Diagnosis, *, title: str) -> Table:
                 for name, some in parts.items()
             ),
             ("NaN or infinite / zero rows", f"{found.invalid_rows:,} / {found.zero_rows:,}"),
-            ("repeated rows", f"{found.duplicate_rows:,}"),
+            ("repeated rows / ids", f"{found.duplicate_rows:,} / {found.repeated_ids:,}"),
             ("with a near duplicate", f"{say_number(found.near_duplicates)} of {found.asked:,}"),
             ("hubness@10", say_number(found.hubness, digits=2)),
             (
@@ -272,16 +279,16 @@ def _interval(value: float, low: float, high: float) -> str:
 
 
 def _canary(
-    place: Place, output: Output, *, canary: str, vectors: Path, canary_file: Path
+    place: Place, output: Output, *, canary: str, vectors: Place, canary_file: Path
 ) -> CanaryCheck | None:
     from isthmus.workflows import add_canaries, check_canaries
 
     if canary == "add":
-        count = add_canaries(str(place), vectors, canary_file)
+        count = add_canaries(str(place), str(vectors), canary_file)
         output.say(f"{count:,} canaries kept: {canary_file}")
         output.done({"canaries": count, "file": str(canary_file)})
         return None
-    found = check_canaries(str(place), vectors, canary_file)
+    found = check_canaries(str(place), str(vectors), canary_file)
     output.show(
         facts(
             [

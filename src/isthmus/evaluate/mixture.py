@@ -158,7 +158,7 @@ def find_mixture(vectors: npt.ArrayLike, *, seed: int = 0, track: Track[Any] = s
     nothing = np.full(len(unit), np.nan)
     rows = _different(unit, np.flatnonzero(known))
     if len(rows) < FEWEST or unit.shape[1] < 2:
-        reason = f"{len(rows):,} different rows with a direction, and at least {FEWEST} are needed"
+        reason = f"different rows with a direction: {len(rows):,}, and at least {FEWEST} are needed"
         return Mixture(
             verdict="not enough data",
             reason=reason if unit.shape[1] > 1 else "one dimension has one direction",

@@ -263,6 +263,7 @@ def _space_of(place: Store | VectorSet | Path | str) -> Space:
         raise InputError(
             expected="a collection that records its space",
             got="none recorded",
-            do="write its space beside the file first",
+            do="record it first: isthmus store record URL --model NAME, or a file NAME.space.json "
+            "beside a file",
         )
     return collection.space

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +47,14 @@ def diagnose(
     Parameters
     ----------
     place : Store, VectorSet, store URL, or path of a file
-        Nothing is written to it. A file may hold rows that `VectorSet` refuses: they are counted.
+        Nothing is written to it. It may hold rows that `VectorSet` refuses: they are counted and
+        named.
     sample : int, optional
         Look at so many rows only, drawn uniformly over the scan. Without it every row is looked at,
         and 20,000 are kept for what compares rows.
     out : Path, optional
         A csv file for ``id,posterior`` of every row that was looked at; rows without a direction
-        have an empty posterior.
+        have an empty posterior, and those of another length have 1.
     seed : int, default 0
     track : Track, default silent
 
@@ -95,6 +96,7 @@ def _diagnosed(collection: Collection, read: Survey, *, seed: int, track: Track[
     summary = summarise_marks(read.marks)
     sound = read.marks.grid >= 0
     lengths = read.marks.length[sound]
+    whole = read.hashes[np.isfinite(read.marks.length)]
     low, median, high = np.quantile(lengths, (0.05, 0.5, 0.95)) if len(lengths) else [np.nan] * 3
     constant = np.flatnonzero(read.low == read.high)
     zero = constant[read.low[constant] == 0]
@@ -113,7 +115,11 @@ def _diagnosed(collection: Collection, read: Survey, *, seed: int, track: Track[
         marks=summary,
         invalid_rows=int(np.isnan(read.marks.length).sum()),
         zero_rows=int((~sound & np.isfinite(read.marks.length)).sum()),
-        duplicate_rows=len(read.hashes) - len(np.unique(read.hashes)),
+        duplicate_rows=len(whole) - len(np.unique(whole)),
+        repeated_ids=read.repeated_ids,
+        invalid_ids=read.invalid_ids,
+        zero_ids=read.zero_ids,
+        other_lengths=read.others,
         near_duplicates=near,
         hubness=hubs,
         asked=asked,
@@ -135,16 +141,34 @@ def _mixture(
     track: Track[Any],
 ) -> tuple[Mixture, FloatArray]:
     """Look for a second space among the rows that were not cut, where dimensions differ."""
-    width = int(summary.widths[0].name.split()[1]) if summary.widths else read.vectors.shape[1]
-    varying = np.setdiff1d(np.arange(read.vectors.shape[1]), constant)
-    cut = mark_rows(read.vectors).width != width
+    dim = read.vectors.shape[1]
+    varying = _varying(dim, constant)
+    cut = _is_cut(read.vectors, _width(summary, dim))
     posterior = cut.astype(np.float64)
     rows = np.flatnonzero(~cut)
-    if not len(rows) or not len(varying):
-        varying, rows = np.arange(read.vectors.shape[1]), np.arange(len(read.vectors))
+    if not len(rows):
+        rows = np.arange(len(read.vectors))
     mixture = find_mixture(read.vectors[np.ix_(rows, varying)], seed=seed, track=track)
     posterior[rows] = mixture.posterior
     return mixture, posterior
+
+
+def _width(summary: MarkSummary, dim: int) -> int:
+    """Return the width that most rows have."""
+    return int(summary.widths[0].name.split()[1]) if summary.widths else dim
+
+
+def _is_cut(rows: FloatArray, width: int) -> npt.NDArray[np.bool_]:
+    """Say which rows have a direction, and another width than most."""
+    marks = mark_rows(rows)
+    cut: npt.NDArray[np.bool_] = (marks.width != width) & (marks.grid >= 0)
+    return cut
+
+
+def _varying(dim: int, constant: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the dimensions in which rows differ; all where they differ in none."""
+    found = np.setdiff1d(np.arange(dim), constant)
+    return found if len(found) else np.arange(dim)
 
 
 def _neighbors(vectors: FloatArray, *, seed: int) -> tuple[float, float, int]:
@@ -182,13 +206,14 @@ def _posteriors(
     if not whole or len(found.ids) == found.rows:
         yield found.ids, found.posterior
         return
-    width = int(found.marks.widths[0].name.split()[1])
-    varying = np.setdiff1d(np.arange(found.dim), found.constant_dimensions)
+    width = _width(found.marks, found.dim)
+    varying = _varying(found.dim, found.constant_dimensions)
     known = dict(zip(found.ids.tolist(), found.posterior.tolist(), strict=True))
-    for ids, rows in track(collection.batches(), "scoring", -(-found.rows // 10_000)):
-        posterior = found.mixture.score(rows[:, varying])[0]
-        posterior[mark_rows(rows).width != width] = 1.0
-        names = ids.tolist()
-        for place, name in enumerate(names):
-            posterior[place] = known.get(name, posterior[place])
-        yield ids, posterior
+    for part in track(collection.batches(), "scoring", -(-found.rows // 10_000)):
+        if len(part.ids):
+            posterior = found.mixture.score(part.vectors[:, varying])[0]
+            posterior[_is_cut(part.vectors, width)] = 1.0
+            for place, name in enumerate(part.ids.tolist()):
+                posterior[place] = known.get(name, posterior[place])
+            yield part.ids, posterior
+        yield np.array([name for name, _ in part.others], object), np.ones(len(part.others))
