@@ -73,6 +73,15 @@ def test_number_types_declare_what_they_lose(url, tmp_path, dtype, storage, erro
     assert (tmp_path / "one.usearch").read_bytes() == before
 
 
+def test_numbers_over_float32_are_infinite_and_no_warning(url, tmp_path):
+    index = Index(ndim=3, metric="l2sq", dtype="f64")
+    index.add(1, np.array([1e300, 0, 0]))
+    index.save(tmp_path / "one.usearch")
+    with open_store(url) as store:
+        (batch,) = store.scan_unchecked()
+        assert batch.vectors.tolist() == [[np.inf, 0, 0]]
+
+
 @pytest.mark.parametrize("options", [{"dtype": "i8"}, {"metric": "divergence"}])
 def test_codes_and_other_metrics_are_refused(url, tmp_path, options):
     saved(tmp_path, **options)

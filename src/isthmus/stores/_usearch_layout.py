@@ -103,7 +103,8 @@ def _keys(content: bytes | memoryview, start: int, rows: int, name: str) -> npt.
 def _as_float32(matrix: npt.NDArray[Any], storage: str) -> FloatArray:
     if storage == "bfloat16":  # the upper half of a float32
         return (matrix.astype(np.uint32) << 16).view(np.float32)
-    return np.asarray(matrix, np.float32)
+    with np.errstate(over="ignore"):  # infinity is refused where rows are checked
+        return np.asarray(matrix, np.float32)
 
 
 def _check_kinds(name: str, metric: int, kind: int, key: int, slot: int, *, multi: bool) -> None:
