@@ -9,6 +9,7 @@ import pytest
 
 from isthmus import Bridge, Pairs
 from isthmus.errors import (
+    CorruptFileError,
     CorruptStoreError,
     EmptyInputError,
     ParameterError,
@@ -320,9 +321,12 @@ def test_a_file_takes_the_place_of_notes(source, target, bridge, tmp_path):
     done = convert(source, faulty, bridge=bridge, batch_rows=10, checkpoint=file)
     assert (done.copied, done.metadata_dropped, done.settled) == (70, True, True)
     assert target.count() == ROWS
-    file.write_text("{")
-    with pytest.raises(CorruptStoreError):
-        convert(source, target, bridge=bridge, checkpoint=file)
+    for damaged in ("{", "[]", '{"convert": 3}', "[" * 100_000):
+        file.write_text(damaged)
+        for job in (convert, plan_conversion):
+            with pytest.raises(CorruptFileError, match=r"'cursor\.json'"):
+                job(source, target, bridge=bridge, checkpoint=file)
+        assert file.read_text() == damaged
 
 
 class FromTheStart(MemoryStore):

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from isthmus._files import atomic_path, check_file_writable
 from isthmus.errors import (
+    CorruptFileError,
     CorruptStoreError,
     ParameterError,
     StoreBusyError,
@@ -170,17 +171,28 @@ class Checkpoint:
         return cls(store)
 
     def read(self, key: str = NOTE) -> str | None:
-        """Return what was kept, None where nothing was."""
+        """Return what was kept, None where nothing was.
+
+        Raises
+        ------
+        CorruptFileError
+        """
         if self.path is None:
             return self.store.notes().get(key)
         try:
             found = json.loads(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        except ValueError:
-            return "a file that is not JSON" if key == NOTE else None
-        text = found.get(key) if isinstance(found, dict) else None
-        return text if isinstance(text, str) else None
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict) or not all(type(one) is str for one in found.values()):
+            raise CorruptFileError(
+                expected=f"the checkpoint of a conversion in {self.path.name!r}",
+                got="a file that holds none",
+                do="name the file that the conversion was begun with, or convert into a new "
+                "collection",
+            )
+        return found.get(key)
 
     def state(self) -> State | None:
         """Return the state that was kept.

@@ -13,7 +13,7 @@ from isthmus.bridge.retention import NAME as RETENTION
 from isthmus.evaluate import Value
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores.base import Store
-from isthmus.workflows._convert_checkpoint import Checkpoint
+from isthmus.workflows._convert_checkpoint import Checkpoint, State
 from isthmus.workflows._convert_job import OTHER_FIELDS, Job, opened_job
 from isthmus.workflows._scope_notes import scope_notes
 from isthmus.workflows.convert import check_target
@@ -130,37 +130,41 @@ def plan_conversion(
         state = None
         if job.there:
             state = check_target(job, Checkpoint.of(job.store, checkpoint))
-        done = 0 if state is None else state.copied
-        rows = job.source.count()
-        left = max(0, rows - done)
-        measured = _measure(job)
-        share = left / measured.rows
-        width = BYTES.get(job.store.capabilities.storage, 4)
-        whole = None
-        if state is not None and state.copied and state.seconds:
-            whole = left * state.seconds / state.copied
-        fitted = job.bridge
-        return ConversionPlan(
-            source=job.source.url,
-            target=job.url,
-            source_space=job.source.space,
-            space=job.space,
-            exists=job.there,
-            in_place=job.in_place,
-            rows=rows,
-            done=done,
-            vector_bytes=left * width * job.space.dim,
-            text_bytes=0 if job.in_place else round(share * measured.text_bytes),
-            sampled=measured.rows,
-            read_seconds=share * measured.reading,
-            map_seconds=share * measured.mapping,
-            seconds=whole,
-            status=None if fitted is None else fitted.verdict.status,
-            reason="" if fitted is None else fitted.verdict.reason,
-            retention=None if fitted is None else fitted.report.values.get(RETENTION),
-            scope=measured.scope,
-            warnings=tuple(_warnings(job, measured.scope)),
-        )
+        return _plan(job, state)
+
+
+def _plan(job: Job, state: State | None) -> ConversionPlan:
+    done = 0 if state is None else state.copied
+    rows = job.source.count()
+    left = max(0, rows - done)
+    measured = _measure(job)
+    share = left / measured.rows
+    width = BYTES.get(job.store.capabilities.storage, 4)
+    whole = None
+    if state is not None and state.copied and state.seconds:
+        whole = left * state.seconds / state.copied
+    fitted = job.bridge
+    return ConversionPlan(
+        source=job.source.url,
+        target=job.url,
+        source_space=job.source.space,
+        space=job.space,
+        exists=job.there,
+        in_place=job.in_place,
+        rows=rows,
+        done=done,
+        vector_bytes=left * width * job.space.dim,
+        text_bytes=0 if job.in_place else round(share * measured.text_bytes),
+        sampled=measured.rows,
+        read_seconds=share * measured.reading,
+        map_seconds=share * measured.mapping,
+        seconds=whole,
+        status=None if fitted is None else fitted.verdict.status,
+        reason="" if fitted is None else fitted.verdict.reason,
+        retention=None if fitted is None else fitted.report.values.get(RETENTION),
+        scope=measured.scope,
+        warnings=tuple(_warnings(job, measured.scope)),
+    )
 
 
 @dataclass(frozen=True)

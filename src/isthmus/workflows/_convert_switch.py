@@ -84,16 +84,6 @@ class Switch:
         """Whether the collections themselves change their names."""
         return self.how != "alias"
 
-    def is_there(self) -> bool:
-        """Whether what the name led to before can be opened."""
-        if not self.before:
-            return False
-        try:
-            with open_store(_named(self.options, self.before)):
-                return True
-        except MissingCollectionError:
-            return False
-
     def dump(self) -> str:
         """Return it as JSON."""
         return json.dumps({name: getattr(self, name) for name in KINDS})
@@ -153,7 +143,7 @@ def cut_over(
         warnings = _warnings(kept, store)
         kept.write({SWITCH: switch.dump()})
         if switch.renames and parsed.collection == name:  # moved by a run that was stopped
-            before = switch.before if switch.is_there() else ""
+            before = switch.before if _is_there(switch) else ""
         else:
             try:
                 before = store.take_name(name, former=switch.before)
@@ -198,9 +188,9 @@ def roll_back(target: str, *, checkpoint: Path | str | None = None) -> Switch:
             )
         switch = Switch.parse(text)
         moved = StoreUrl.parse(store.url).collection == switch.name
-        if switch.renames and moved and not switch.is_there():
+        if switch.renames and moved and not _is_there(switch):
             store.take_name(switch.own, former=f"{switch.own}_former")
-    if switch.is_there():
+    if _is_there(switch):
         with open_store(_named(switch.options, switch.before)) as earlier:
             earlier.take_name(switch.name, former=switch.own)
     elif not switch.renames:
@@ -285,6 +275,17 @@ def _warnings(kept: Checkpoint, store: Store) -> tuple[str, ...]:
     with contextlib.suppress(IsthmusError), open_store(state.source) as source:
         return () if source.own else (OTHER_FIELDS,)
     return ()  # a source that is not there any more
+
+
+def _is_there(switch: Switch) -> bool:
+    """Whether what the name led to before can be opened."""
+    if not switch.before:
+        return False
+    try:
+        with open_store(_named(switch.options, switch.before)):
+            return True
+    except MissingCollectionError:
+        return False
 
 
 def _check_switchable(store: Store, parsed: StoreUrl) -> None:
