@@ -141,6 +141,13 @@ class Accepts(MemoryStore):
         super().upsert(same, metadata=metadata, notes=notes)
 
 
+class Cuts(MemoryStore):
+    def upsert(self, vectors, *, metadata=None, notes=None):
+        ids = [text[-1_000:] for text in vectors.ids.tolist()]
+        same = type(vectors)(ids, vectors.vectors, vectors.space)
+        super().upsert(same, metadata=metadata, notes=notes)
+
+
 class Pretends(Poor):
     capabilities = MemoryStore.capabilities
 
@@ -153,6 +160,7 @@ class Pretends(Poor):
         (Reverses, "fetches_in_the_order_asked_for", "rows in the order asked for"),
         (Rounds, "holds_10001_rows", "bit for bit, as declared"),
         (Accepts, "refuses_bad_rows", "SpaceMismatchError, not success"),
+        (Cuts, "takes_ids_up_to_the_longest", "a scan of the 3 rows"),
         (Pretends, "filters_by_metadata", "metadata and notes"),
     ],
 )

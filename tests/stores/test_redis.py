@@ -266,7 +266,7 @@ class TestOwn:
         with open_store(url, space=SPACE) as store:
             store.upsert(ones("a"))
             client.execute_command("FT.DROPINDEX", name)
-            with pytest.raises(MissingCollectionError, match="dropped"):
+            with pytest.raises(MissingCollectionError, match="who removed or renamed it"):
                 store.search(np.ones((1, 3)), k=1)
         with pytest.raises(ParameterError, match="rows of an index that somebody dropped"):
             open_store(url, space=SPACE)

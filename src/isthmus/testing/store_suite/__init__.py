@@ -21,12 +21,12 @@ at least nine of ten of them.
 
 from __future__ import annotations
 
-from isthmus.testing.store_suite import searching, writing
+from isthmus.testing.store_suite import limits, searching, writing
 from isthmus.testing.store_suite._compare import Check, MakeStore
 
 __all__ = ["CHECKS", "Check", "MakeStore", "name", "run"]
 
-CHECKS: tuple[Check, ...] = (*writing.CHECKS, *searching.CHECKS)
+CHECKS: tuple[Check, ...] = (*writing.CHECKS, *limits.CHECKS, *searching.CHECKS)
 
 
 def name(check: Check) -> str:

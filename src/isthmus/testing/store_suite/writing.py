@@ -16,7 +16,6 @@ from isthmus.errors import (
     CountMismatchError,
     EmptyInputError,
     InputError,
-    InvalidIdError,
     InvalidVectorsError,
     MissingCollectionError,
     SpaceMismatchError,
@@ -347,24 +346,6 @@ def takes_two_writers(make: MakeStore) -> None:
         agree(got.matrix()[:1], as_stored(store, halves[0].select([299]).matrix()), store)
 
 
-def refuses_long_ids_and_metadata(make: MakeStore) -> None:
-    """What the database would cut or refuse is refused before it is sent."""
-    space = some_space()
-    with make(space) as store:
-        able = store.capabilities
-        vectors = random_set(1, space).vectors
-        if able.max_id_bytes is not None and able.max_id_bytes < 1_024:
-            text = "x" * (able.max_id_bytes + 1)
-            too_long = VectorSet([text], vectors, space)
-            expect_error(InvalidIdError, partial(store.upsert, too_long), what="an id too long")
-        if able.max_metadata_bytes is not None and able.filters:
-            fields = [{"text": "x" * able.max_metadata_bytes}]
-            row = VectorSet(["a"], vectors, space)
-            with_much = partial(store.upsert, row, metadata=fields)
-            expect_error(InputError, with_much, what="metadata too large")
-        expect(store.count() == 0, "nothing written of what was refused")
-
-
 def has_a_second_vector(make: MakeStore) -> None:
     """``&vector=NAME`` gives rows a further vector in another space, or is refused."""
     given = filled(make, random_set(30, some_space()))
@@ -475,7 +456,6 @@ CHECKS = (
     leaves_the_callers_arrays_alone,
     looks_at_rows_unchecked,
     takes_two_writers,
-    refuses_long_ids_and_metadata,
     has_a_second_vector,
     moves_a_name,
     opens_again,
