@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
 
+from isthmus.cli.conversions import (
+    done_lines,
+    plan_rows,
+    status_rows,
+    verified_rows,
+    way_back,
+)
 from isthmus.cli.options import Json, Quiet, Require, Seed
 from isthmus.cli.output import Output, facts
-from isthmus.cli.tables import say_value
 from isthmus.errors import UnknownNameError, VerdictError
-
-if TYPE_CHECKING:
-    from isthmus.workflows import ConversionPlan, Converted, Switch
 
 __all__ = [
     "ConvertGroup",
@@ -120,7 +122,7 @@ def convert_run(
     for warning in plan.warnings:
         output.warn(warning)
     if dry_run:
-        output.show(facts(_plan_rows(plan)))
+        output.show(facts(plan_rows(plan)))
         output.done({"dry_run": True, **plan.to_dict()})
         return
     if plan.done and plan.done < plan.rows:
@@ -136,7 +138,7 @@ def convert_run(
     )
     if done.metadata_dropped:
         output.warn("the target holds no metadata: those of the rows were left out")
-    output.say(*_done_lines(done))
+    output.say(*done_lines(done))
     output.done({"dry_run": False, **done.to_dict()})
 
 
@@ -177,22 +179,7 @@ def convert_verify(
     found = verify_conversion(
         source, target, bridge=_bridge(bridge), sample=sample, queries=queries, seed=seed
     )
-    output.show(
-        facts(
-            [
-                ("rows of SRC", f"{found.source_rows:,}"),
-                ("rows of DST", f"{found.target_rows:,}"),
-                ("compared", f"{found.checked:,}"),
-                ("missing", f"{found.missing:,}"),
-                ("differing", f"{found.differing:,}"),
-                ("searched for", f"{found.queries:,}"),
-                ("same neighbours, SRC and DST", say_value(found.overlap)),
-                ("  by the null map", say_value(found.null)),
-                ("retention@10 of the bridge", say_value(found.retention)),
-            ]
-        ),
-        f"verdict: {found.verdict}",
-    )
+    output.show(facts(verified_rows(found)), f"verdict: {found.verdict}")
     if not found.ok:
         shown = f", such as {', '.join(found.examples)}" if found.examples else ""
         output.warn(f"DST is not what SRC gives{shown}; run the conversion again, which repairs it")
@@ -222,28 +209,7 @@ def convert_status(
 
     output = Output("convert status", as_json=as_json, quiet=quiet)
     told = conversion_status(target, checkpoint=checkpoint)
-    rows = [("target", told.target), ("rows", f"{told.rows:,}")]
-    if not told.exists:
-        begun = "not begun: no collection of that name (since a cutover it may have another)"
-        rows.append(("conversion", begun))
-    elif told.state is None:
-        rows.append(("conversion", "not begun: none wrote here"))
-    else:
-        state = told.state
-        at = {
-            "copy": f"first pass, {state.rows:,} rows written",
-            "compare": f"second pass, {state.rows:,} rows compared",
-            "done": "done; the same command again compares both sides once more",
-        }
-        found = f"{state.added:,} added, {state.changed:,} changed, {state.removed:,} removed"
-        rows += [
-            ("source", state.source),
-            ("bridge", state.bridge[:16] or "none, a copy"),
-            ("stage", at.get(state.stage, state.stage)),
-            ("second pass", found if state.passes or state.stage == "compare" else "not yet"),
-        ]
-    rows.append(("name", told.switched or "none moved to it"))
-    output.show(facts(rows))
+    output.show(facts(status_rows(told)))
     output.done(told.to_dict())
 
 
@@ -284,7 +250,7 @@ def convert_cutover(
     output.say(f"{name!r} leads to the converted collection, by {done.how}{before}")
     for warning in done.warnings:
         output.warn(warning)
-    output.say(f"to go back: {_way_back(done, checkpoint)}")
+    output.say(f"to go back: {way_back(done, checkpoint)}")
     output.done(done.to_dict())
 
 
@@ -310,76 +276,7 @@ def convert_rollback(
     output.done(done.to_dict())
 
 
-def _way_back(done: Switch, checkpoint: Path | None) -> str:
-    """Return the command that undoes a cutover, ready for a shell."""
-    if not (done.before or done.renames):
-        return "remove the alias with the database's own tools; it led nowhere before"
-    words = ["isthmus", "convert", "rollback", done.url]
-    words += [] if checkpoint is None else ["--checkpoint", str(checkpoint)]
-    return shlex.join(words)
-
-
 def _bridge(folder: Path | None) -> Any:
     from isthmus.bridge import Bridge
 
     return None if folder is None else Bridge.load(folder)
-
-
-def _plan_rows(plan: ConversionPlan) -> list[tuple[str, str]]:
-    total = (
-        f"{plan.seconds:,.0f} s, at the rate of the earlier run"
-        if plan.seconds is not None
-        else "not known: a dry run writes nothing, so it cannot say how fast DST writes"
-    )
-    texts = f"about {_size(plan.text_bytes)} of texts"
-    if plan.in_place:
-        texts = "ids and metadata stay as they are"
-    rows = [
-        ("from", f"{plan.source}, {plan.source_space}"),
-        ("to", f"{plan.target}, {plan.space}{'' if plan.exists else '; it will be made'}"),
-        ("rows", f"{plan.rows:,}" + (f", {plan.done:,} written" if plan.done else "")),
-        ("size", f"{_size(plan.vector_bytes)} of vectors, {texts}"),
-        ("reading", f"{plan.read_seconds:,.1f} s, by {plan.sampled:,} rows"),
-        ("mapping", f"{plan.map_seconds:,.1f} s, while rows are written"),
-        ("in all", total),
-    ]
-    if plan.status is not None:
-        rows += [
-            ("verdict", f"{plan.status}: {plan.reason}"),
-            ("retention@10", say_value(plan.retention)),
-        ]
-    return rows
-
-
-def _size(count: int) -> str:
-    """Say a number of bytes with three digits or so."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= factor:
-            return f"{count / factor:,.1f} {unit}"
-    return f"{count} bytes"
-
-
-def _done_lines(done: Converted) -> list[str]:
-    lines = []
-    if done.copied:
-        lines.append(f"{done.copied:,} rows written, {done.seconds:.1f} s in all: {done.target}")
-    gone = "removed" if done.removed_too else "there and not in the source (--remove removes them)"
-    found = [
-        f"{count:,} {what}"
-        for count, what in (
-            (done.added, "added"),
-            (done.changed, "changed"),
-            (done.removed, gone),
-        )
-        if count
-    ]
-    if found:
-        lines.append(f"second pass: {', '.join(found)}; run it again until nothing is")
-    elif done.settled:
-        lines.append(f"second pass: both sides hold the same {done.rows:,} rows")
-    else:
-        lines.append(
-            f"second pass: {done.rows:,} rows, the source has {done.source_rows:,} and changes; "
-            "run it again until both are the same"
-        )
-    return lines
