@@ -172,7 +172,7 @@ class ConnectedStore(Store):
 
     @abstractmethod
     def _page(self, after: str, limit: int) -> Page:
-        """Return the next ``limit`` rows behind ``after`` (empty: from the start)."""
+        """Return the next rows behind ``after`` (empty: from the start), at most ``limit``."""
 
     @abstractmethod
     def _is_transient(self, error: Exception) -> bool:

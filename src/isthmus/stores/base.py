@@ -65,7 +65,9 @@ class Capabilities:
         Whether ``scan`` can be resumed from a cursor.
     notes : {"with a batch", "after a batch"} or None
         Whether notes commit together with the rows of their call, or right after them (a crash in
-        between leaves the rows and the older notes). None: it keeps none.
+        between leaves the rows and the older notes). None: it keeps none. Notes are for one job at
+        a time: where they are kept after a batch, of two jobs that note at once the last wins, and
+        may take what the other one noted.
     atomic : bool, default True
         Whether the rows that one request carries are written as a whole or not at all, whatever
         happens to the database meanwhile.
@@ -255,6 +257,12 @@ class Store(ABC):
 
         Raises
         ------
+        InputError, UnknownNameError, ParameterError, ConfigError
+            The URL: what it is, its options, their values, the variable of its secret.
+        MissingExtraError
+            The client of the database is not installed.
+        EmptyInputError
+            Nobody knows the dimension: no space is given or recorded, and there is no row.
         MissingCollectionError, SpaceMismatchError, CorruptStoreError
         StoreUnreachableError, AccessDeniedError
         """
@@ -285,7 +293,7 @@ class Store(ABC):
 
     @abstractmethod
     def count(self) -> int:
-        """Count the vectors."""
+        """Count the rows that have the vector."""
 
     @abstractmethod
     def upsert(
@@ -295,7 +303,7 @@ class Store(ABC):
         metadata: Sequence[Mapping[str, Any]] | None = None,
         notes: Mapping[str, str] | None = None,
     ) -> None:
-        """Write rows, replacing those with the same id: all of them or, on an error, none.
+        """Write rows, replacing those with the same id; all are checked before any is written.
 
         What is refused leaves nothing behind. More rows than ``capabilities.max_batch`` go in
         several requests, each a whole; see there for what a failure of the database leaves.
@@ -321,7 +329,11 @@ class Store(ABC):
 
     @abstractmethod
     def delete(self, ids: Sequence[str]) -> int:
-        """Remove rows by id; return how many were there."""
+        """Remove rows by id; return how many were there.
+
+        Where the URL names a further vector (``&vector=NAME``), that vector is removed, and the
+        row stays with its others. Ids that are not there do not matter.
+        """
 
     @abstractmethod
     def fetch(self, ids: Sequence[str]) -> VectorSet:
@@ -329,7 +341,17 @@ class Store(ABC):
 
     @abstractmethod
     def fetch_metadata(self, ids: Sequence[str]) -> list[dict[str, Any]]:
-        """Return the metadata of rows by id, in the order asked for; ids may repeat."""
+        """Return the metadata of rows by id, in the order asked for; ids may repeat.
+
+        Empty where a row has none. Whole numbers over 64 bits, which other programs may write, come
+        as floats, and what no float holds as text.
+
+        Raises
+        ------
+        UnknownIdError
+        UnsupportedOperationError
+            The store declares that it keeps none.
+        """
 
     def held(self, ids: Sequence[str]) -> Held:
         """Return the rows of those of these ids that are there, each with its metadata.
@@ -392,18 +414,45 @@ class Store(ABC):
         where : mapping of str to str, int, float, bool or None, optional
             Only rows whose metadata have these values: numbers are equal as numbers, true and false
             are not numbers, and None is a null that was written.
+
+        Raises
+        ------
+        DimensionError, InvalidVectorsError, ZeroVectorError, EmptyInputError, ParameterError
+        UnsupportedOperationError
+            ``where`` in a store that keeps no metadata.
         """
 
     @abstractmethod
     def scan(self, *, batch_size: int = 10_000, cursor: str = "") -> Iterator[Batch]:
-        """Yield all rows in a stable order, from the start or from an earlier batch's cursor."""
+        """Yield all rows in a stable order, from the start or from an earlier batch's cursor.
+
+        Parameters
+        ----------
+        batch_size : int, default 10_000
+            At most so many rows in a batch; a database may give fewer.
+        cursor : str, default ""
+            Of an earlier batch of this collection: the scan goes on after it, also in another
+            process.
+
+        Raises
+        ------
+        ParameterError
+            A cursor of another store, or a size below 1.
+        InputError
+            A row that no `VectorSet` may hold (NaN, zero where the cosine is asked for); see
+            `scan_unchecked`.
+        """
 
     def scan_unchecked(self, *, batch_size: int = 10_000, cursor: str = "") -> Iterator[Unchecked]:
-        """Yield all rows as they lie in the database, also those that no `VectorSet` may hold."""
+        """Yield all rows as they lie in the database, also those that no `VectorSet` may hold.
+
+        This default goes through `scan`, which refuses such rows: a store whose collections others
+        write, too, gives its own.
+        """
         for batch in self.scan(batch_size=batch_size, cursor=cursor):
             yield Unchecked(batch.vectors.ids.tolist(), batch.vectors.matrix(), batch.cursor)
 
-    def take_name(self, name: str, *, former: str) -> str:
+    def take_name(self, name: str, *, former: str = "") -> str:
         """Make ``name`` lead to this collection at one instant, and return where it led before.
 
         ``capabilities.switch`` says how. ``alias``: ``name`` is an alias or free; it leads here
@@ -417,7 +466,7 @@ class Store(ABC):
         ----------
         name : str
             That applications use.
-        former : str
+        former : str, default ""
             Free name for what had it; only for renames.
 
         Raises

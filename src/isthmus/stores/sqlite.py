@@ -266,7 +266,7 @@ class SqliteStore(Store):
             vectors = VectorSet(np.array(block.ids, np.str_), block.vectors, self.space)
             yield Batch(vectors, str(after), tuple(_fields(text) for text in block.metadata))
 
-    def take_name(self, name: str, *, former: str) -> str:
+    def take_name(self, name: str, *, former: str = "") -> str:
         """Take a name in one transaction; see `Store.take_name`.
 
         Raises
