@@ -610,3 +610,26 @@ def test_a_scan_of_numbers_has_every_row_once(tmp_path, kind):
             assert [len(batch.vectors) for batch in batches[:-1]] == [batch_size] * (
                 len(batches) - 1
             )
+
+
+def test_numbers_of_more_digits_than_a_float_are_written_back_as_they_were(tmp_path):
+    path = tmp_path / "money.duckdb"
+    with duckdb.connect(str(path)) as database:
+        database.execute(
+            "CREATE TABLE docs (id INT PRIMARY KEY, embedding FLOAT[2], huge HUGEINT, "
+            "sum DECIMAL(20,2), bits UBIGINT, price DECIMAL(10,2))"
+        )
+        database.execute(
+            "INSERT INTO docs VALUES (1, [1, 2], 170141183460469231731687303715884105727, "
+            "123456789012345678.12, 18446744073709551615, 12.30)"
+        )
+        before = database.execute("SELECT * FROM docs").fetchall()
+    with open_store(f"duckdb:///{path}?collection=docs", space=Space(model="m", dim=2)) as store:
+        (batch,) = store.scan()
+        assert batch.metadata[0]["sum"] == "123456789012345678.12"
+        assert batch.metadata[0]["price"] == 12.3
+        store.upsert(batch.vectors, metadata=batch.metadata)
+        with pytest.raises(InputError, match="'sum'"):
+            store.upsert(batch.vectors, metadata=[{"sum": "12 euros"}])
+    with duckdb.connect(str(path)) as database:
+        assert database.execute("SELECT * FROM docs").fetchall() == before

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,8 @@ __all__ = [
 ]
 
 INT_BITS = 63
-ODD_NUMBERS = re.compile(r"[0-9]{19}|[0-9][eE]\+?[0-9]{3}")
-"""Signs of numbers that neither 64 bits nor a float may hold."""
+ODD_NUMBERS = re.compile(r"[0-9][0-9.]{15}|[0-9][eE][+-]?[0-9]{3}")
+"""Signs of numbers that neither 64 bits nor a float may hold to the last digit."""
 MAX_NAME = 255
 
 
@@ -171,7 +172,8 @@ def _to_json(fields: Mapping[str, Any], row: int) -> str | None:
 def from_json(text: str | None, name: str) -> dict[str, Any]:
     """Return the metadata of the row of that name, none where it has no text.
 
-    A whole number over 64 bits comes as a float, and what no float holds as text.
+    A number of which neither 64 bits nor a float hold every digit comes as text: decimals of
+    databases have more, and nothing of theirs is rounded.
 
     Raises
     ------
@@ -180,14 +182,14 @@ def from_json(text: str | None, name: str) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from_json('{"a": 1000000000000000000000, "b": 1e400}', "row")
-    {'a': 1e+21, 'b': '1e400'}
+    >>> from_json('{"a": 0.5, "b": 123456789012345678.12}', "row")
+    {'a': 0.5, 'b': '123456789012345678.12'}
     """
     if text is None:
         return {}
     try:
         if ODD_NUMBERS.search(text):
-            return dict(json.loads(text, parse_int=_whole, parse_float=_finite))
+            return dict(json.loads(text, parse_int=_whole, parse_float=_exact))
         return dict(json.loads(text))
     except RecursionError as error:
         raise InputError(
@@ -199,14 +201,16 @@ def from_json(text: str | None, name: str) -> dict[str, Any]:
 
 def _whole(digits: str) -> int | float | str:
     if len(digits) > 20:  # more than 64 bits have, and with a sign
-        return _finite(digits)
+        return _exact(digits)
     number = int(digits)
-    return number if -(2**INT_BITS) <= number < 2**INT_BITS else float(number)
+    return number if -(2**INT_BITS) <= number < 2**INT_BITS else _exact(digits)
 
 
-def _finite(digits: str) -> float | str:
+def _exact(digits: str) -> float | str:
     number = float(digits)
-    return number if math.isfinite(number) else digits
+    if math.isfinite(number) and Decimal(digits) in (Decimal(number), Decimal(repr(number))):
+        return number
+    return digits
 
 
 def _not_json(fields: object, row: int, expected: str) -> InputError:

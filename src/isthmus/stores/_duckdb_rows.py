@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -113,5 +114,8 @@ def _fits(value: Any, kind: str) -> bool:
         return isinstance(value, bool) and (kind == "BOOLEAN" or NESTED.fullmatch(kind) is not None)
     if isinstance(value, int | float) and NUMBER.fullmatch(kind):
         return "INT" not in kind or float(value).is_integer()
+    if isinstance(value, str) and NUMBER.fullmatch(kind):  # more digits than a float has
+        digits = r"-?[0-9]+" if "INT" in kind else r"-?[0-9]+(\.[0-9]+)?"
+        return re.fullmatch(digits, value) is not None
     nested = NESTED.fullmatch(kind) is not None
     return kind == "JSON" or (not NUMBER.fullmatch(kind) and isinstance(value, str) != nested)
