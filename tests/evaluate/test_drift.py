@@ -103,3 +103,16 @@ def test_bad_input_is_refused():
         measure_drift(rows, np.full((50, 16), np.nan))
     with pytest.raises(ParameterError):
         measure_drift(rows, rows, permutations=10)
+
+
+def test_rows_of_one_sum_have_a_first_direction():
+    rows = np.eye(64)[np.random.default_rng(0).integers(0, 64, 200)]
+    assert measure_drift(rows, rows[::-1]).moved == 0
+
+
+def test_no_share_over_all_rows_is_spoken_of():
+    draw = np.random.default_rng(0)
+    rows = draw.standard_normal((400, 8)) * 10.0 ** draw.integers(-20, 20, (400, 1))
+    found = measure_drift(rows[:200], rows[200:])
+    assert found.smallest > 1
+    assert "not even if all rows had moved" in found.reason

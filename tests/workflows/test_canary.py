@@ -115,3 +115,22 @@ def test_what_does_not_belong_together_is_refused(rows, tmp_path: Path):
     np.savez(tmp_path / "bare.npz", ids=IDS, vectors=rows)
     with pytest.raises(InputError):
         check_canaries(tmp_path / "bare.npz", vectors, tmp_path / "c.npz")
+
+
+def test_canaries_of_length_zero_may_stay_so(rows):
+    rows[0] = 0
+    assert compare_canaries(rows, rows).kind == "equal"
+    changed = rows.copy()
+    changed[0] = 1
+    assert compare_canaries(rows, changed).verdict != "unchanged"
+    assert compare_canaries(np.zeros((3, 4)), np.zeros((3, 4))).verdict == "unchanged"
+
+
+def test_one_text_many_times_tells_no_rotation(rows):
+    one, other = np.tile(rows[:1], (9, 1)), np.tile(rows[1:2], (9, 1))
+    assert compare_canaries(one, other).verdict == "changed weights"
+
+
+def test_many_canaries_are_compared_in_little_memory():
+    many = np.random.default_rng(0).standard_normal((50_000, 2))
+    assert compare_canaries(many, many @ turned(2)).kind == "rotation"

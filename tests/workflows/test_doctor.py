@@ -307,3 +307,9 @@ def test_drift_between_two_snapshots():
     assert drift_between(before, after, sample=100).drift.rows == 100
     with pytest.raises(DimensionError):
         drift_between(before, VectorSet(["a"], [[1.0, 2.0]], Space(model="m", dim=2)))
+
+
+def test_drift_of_nothing_but_bad_rows_is_refused(tmp_path: Path):
+    np.savez(tmp_path / "bad.npz", ids=np.arange(30), vectors=np.full((30, DIM), np.nan))
+    with pytest.raises(EmptyInputError, match="none among 30"):
+        drift_between(vectors(encoded(30)), tmp_path / "bad.npz")

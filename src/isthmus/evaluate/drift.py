@@ -156,6 +156,8 @@ def _verdict(p_value: float, smallest: float) -> tuple[DriftVerdict, str]:
         return "drift", f"chance gives so large a difference in {p_value:.1%} of the cases"
     if smallest <= VISIBLE:
         return "no drift", f"{smallest:.0%} of the rows moved would have been seen"
+    if not smallest < 1:
+        return "not enough data", "not even if all rows had moved would it have been seen"
     return (
         "not enough data",
         f"fewer than {smallest:.0%} of the rows moved would not have been seen",
@@ -236,6 +238,9 @@ def _topic_scale(kernel: FloatArray, rows: FloatArray) -> float:
     centred = rows - rows.mean(axis=0)
     if min(centred.shape) > 2:
         start = np.ones(min(centred.shape))
+        tall = centred if len(centred) > centred.shape[1] else centred.T
+        if np.linalg.norm(tall @ start) <= 1e-9 * np.linalg.norm(tall):  # as rows of one sum
+            start = np.random.default_rng(0).standard_normal(len(start))
         place = svds(centred, k=1, v0=start, return_singular_vectors="u")[0][:, 0]
     else:
         place = centred[:, 0]

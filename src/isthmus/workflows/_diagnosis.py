@@ -199,15 +199,15 @@ def _notes(found: Diagnosis) -> Iterator[str]:
         yield f"{found.near_duplicates:.0%} of the rows have a near duplicate"
     if found.hubness > 3:
         yield f"a few rows are near to everything (hubness@10 {found.hubness:.1f})"
-    if found.zero_dimensions:
+    if 0 < len(found.zero_dimensions) < found.dim:
         yield (
             f"{_some(len(found.zero_dimensions), 'dimension')} zero in every row: harmless, "
             "some models leave them so"
         )
-    elif found.constant_dimensions:
+    elif len(found.zero_dimensions) < len(found.constant_dimensions) < found.dim:
         yield (
             f"{_some(len(found.constant_dimensions), 'dimension')} of one value in every row: "
-            "harmless, but it tells no rows apart"
+            "no two rows are told apart by that"
         )
     if found.mixture.outliers:
         verb = "lies" if found.mixture.outliers == 1 else "lie"

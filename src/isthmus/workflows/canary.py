@@ -25,8 +25,10 @@ SAME, HALF, SHORT, NOISE = 1e-5, 1e-3, 1e-2, 2e-2
 bfloat16, or of a model that computes in it."""
 TURNED = 3e-3
 """How far a cosine between two canaries may be off after a rotation: the rounding of bfloat16."""
+MOST = 1_000
+"""Rows whose cosines among each other are compared: all to all."""
 FEWEST = 5
-"""Rows without which a rotation cannot be told from other weights."""
+"""Different rows without which a rotation cannot be told from other weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,6 +194,7 @@ def compare_canaries(
     }
     if old.shape[1] == new.shape[1]:
         cosines = (_unit(old) * _unit(new)).sum(axis=1)
+        cosines[~old.any(axis=1) & ~new.any(axis=1)] = 1.0  # nothing stayed nothing
         common["error"] = _error(old, new)
         common["cosine"], common["lowest_cosine"] = float(cosines.mean()), float(cosines.min())
         for limit, kind in (
@@ -211,6 +214,7 @@ def compare_canaries(
 def _kind(old: FloatArray, new: FloatArray) -> str:
     """Name what makes the new vectors of the old ones, if it is something simple."""
     dim, new_dim = old.shape[1], new.shape[1]
+    several = len(np.unique(_unit(old).round(6), axis=0)) >= FEWEST
     width = new_dim - int(np.argmax((new != 0).any(axis=0)[::-1])) if new.any() else 0
     if width < dim and width and _error(_unit(old[:, :width]), _unit(new[:, :width])) <= NOISE:
         return f"cut to {width} dimensions"
@@ -219,11 +223,11 @@ def _kind(old: FloatArray, new: FloatArray) -> str:
             return "other lengths"
         old, new = _unit(old), _unit(new)
         signs = np.where((old * new).sum(axis=0) < 0, -1.0, 1.0)
-        if len(old) >= FEWEST and _error(old * signs, new) <= NOISE:
+        if several and _error(old * signs, new) <= NOISE:
             return "signs of dimensions"
-        if len(old) >= FEWEST and _reordered(old, new):
+        if several and _reordered(old, new):
             return "order of dimensions"
-    if len(old) >= FEWEST and np.abs(_cosines(old) - _cosines(new)).max() <= TURNED:
+    if several and np.abs(_cosines(old) - _cosines(new)).max() <= TURNED:
         return "rotation"
     return ""
 
@@ -250,7 +254,7 @@ def _unit(rows: FloatArray) -> FloatArray:
 
 
 def _cosines(rows: FloatArray) -> FloatArray:
-    unit = _unit(rows)
+    unit = _unit(rows[:MOST])
     cosines: FloatArray = unit @ unit.T
     return cosines
 

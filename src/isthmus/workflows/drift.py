@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from isthmus._progress import Track, silent
+from isthmus._types import FloatArray
 from isthmus._validate import check_positive
-from isthmus.errors import VerdictError
+from isthmus.errors import EmptyInputError, VerdictError
 from isthmus.evaluate.drift import SAMPLE_ROWS, Drift, measure_drift
 from isthmus.spaces import VectorSet
 from isthmus.stores import Store
@@ -105,7 +106,7 @@ def drift_between(
         finally:
             if collection.source is not side:
                 collection.close()
-        sides.append(read.vectors[np.isfinite(read.vectors).all(axis=1)])
+        sides.append(_sound(read.vectors))
         spaces.append(collection.space)
         counts.append(read.count)
     one, two = spaces
@@ -115,3 +116,14 @@ def drift_between(
         rows=counts[0],
         other_rows=counts[1],
     )
+
+
+def _sound(rows: FloatArray) -> FloatArray:
+    sound = rows[np.isfinite(rows).all(axis=1)]
+    if not len(sound):
+        raise EmptyInputError(
+            expected="a row without NaN and infinity on each side",
+            got=f"none among {len(rows):,}",
+            do="diagnose that collection by itself: isthmus doctor STORE",
+        )
+    return sound
