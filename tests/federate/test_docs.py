@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tomllib
 from pathlib import Path
 
@@ -52,8 +53,8 @@ def commands(verb):
 
 def test_the_two_commands_of_the_page_make_the_file_of_the_page(place):
     made, searched = commands("federate")[0], commands("search")[0]
-    assert run([*made.split(), "--quiet"]) == 0
-    assert run([*searched.split(), "--quiet"]) == 0
+    assert run([*shlex.split(made), "--quiet"]) == 0
+    assert run([*shlex.split(searched), "--quiet"]) == 0
     written = tomllib.loads((place / "federation.toml").read_text(encoding="utf-8"))
     assert written == tomllib.loads(block("toml"))
     assert len((place / "run.trec").read_text().splitlines()) == 2000
@@ -61,7 +62,7 @@ def test_the_two_commands_of_the_page_make_the_file_of_the_page(place):
 
 def test_the_bridges_can_be_fitted_one_by_one_and_the_code_of_the_page_runs(place, capsys):
     (place / "federation.toml").write_text(block("toml"), encoding="utf-8")
-    assert [run([*one.split(), "--quiet"]) for one in commands("fit")] == [0, 0, 0]
+    assert [run([*shlex.split(one), "--quiet"]) for one in commands("fit")] == [0, 0, 0]
     capsys.readouterr()
     ids = [f"d{row}" for row in range(200)]
     stores = [open_store(f"sqlite:///dir/{name}.db?collection=docs") for name in ("one", "two")]
