@@ -1,13 +1,9 @@
 """The verbs: what a user does, one function each."""
 
 from isthmus.workflows._convert_plan import ConversionPlan, plan_conversion
+from isthmus.workflows._convert_status import ConversionStatus, conversion_status
 from isthmus.workflows._convert_switch import Switch, cut_over, roll_back
-from isthmus.workflows._convert_verify import (
-    ConversionStatus,
-    Verification,
-    conversion_status,
-    verify_conversion,
-)
+from isthmus.workflows._convert_verify import Verification, verify_conversion
 from isthmus.workflows._evaluating import OF_QUERIES
 from isthmus.workflows.apply_bridge import Applied, apply_bridge
 from isthmus.workflows.canary import (

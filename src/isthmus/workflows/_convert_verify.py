@@ -1,8 +1,7 @@
-"""Whether a target is what a conversion of its source gives, and how far a conversion has come."""
+"""Whether a target is what a conversion of its source gives."""
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,14 @@ from isthmus._types import FloatArray, IdArray
 from isthmus._validate import check_whole
 from isthmus.bridge import Bridge
 from isthmus.bridge.retention import NAME as RETENTION
-from isthmus.errors import MissingCollectionError, MissingFileError
+from isthmus.errors import MissingCollectionError
 from isthmus.evaluate import Value
 from isthmus.evaluate.bootstrap import interval
 from isthmus.maps.null import Null
 from isthmus.stores.base import Batch, Store
-from isthmus.workflows._convert_checkpoint import NOTE, SWITCH, Checkpoint, State
-from isthmus.workflows._convert_job import Job, opened, opened_job
+from isthmus.workflows._convert_job import Job, opened_job
 
-__all__ = ["ConversionStatus", "Verification", "conversion_status", "verify_conversion"]
+__all__ = ["Verification", "verify_conversion"]
 
 NEIGHBOURS = 10
 FEW = 5
@@ -230,77 +228,3 @@ def _shared(expected: list[list[str]], found: list[list[str]], seed: int) -> Val
     )
     low, high = interval(shares, seed=seed)
     return Value("nbr_overlap@10", float(shares.mean()), low, high, shares)
-
-
-@dataclass(frozen=True)
-class ConversionStatus:
-    """How far a conversion has come, by what its target keeps.
-
-    Parameters
-    ----------
-    target : str
-        URL.
-    rows : int
-        Of the target.
-    state : State or None
-        None: no conversion wrote here.
-    bridged_from : str
-        Hash of the bridge that the target's space records.
-    switched : str
-        Name that leads to the target since a cutover; empty without one.
-    exists : bool, default True
-        False where there is no such collection: nothing was begun, or it has another name since a
-        cutover.
-    """
-
-    target: str
-    rows: int
-    state: State | None
-    bridged_from: str
-    switched: str
-    exists: bool = True
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return {**vars(self), "state": None if self.state is None else self.state.to_dict()}
-
-
-def conversion_status(
-    target: Store | str, *, checkpoint: Path | str | None = None
-) -> ConversionStatus:
-    """Say how far the conversion into a target has come.
-
-    Parameters
-    ----------
-    target : Store, or URL
-    checkpoint : path, optional
-        The file that `convert` was given.
-
-    Raises
-    ------
-    CorruptStoreError, UnsupportedOperationError, StoreError
-
-    Examples
-    --------
-    >>> from isthmus import Space
-    >>> from isthmus.stores import MemoryStore
-    >>> conversion_status(MemoryStore(Space(model="m", dim=2))).state is None
-    True
-    """
-    from isthmus.workflows._convert_switch import Switch
-
-    with contextlib.ExitStack() as stack:
-        try:
-            store = stack.enter_context(opened(target))
-        except (MissingCollectionError, MissingFileError):
-            return ConversionStatus(str(target), 0, None, "", "", exists=False)
-        kept = Checkpoint.of(store, checkpoint)
-        switch = kept.read(SWITCH)
-        text = kept.read(NOTE)
-        return ConversionStatus(
-            target=store.url,
-            rows=store.count(),
-            state=None if text is None else State.parse(text),
-            bridged_from=store.space.bridged_from,
-            switched="" if not switch else Switch.parse(switch).name,
-        )
