@@ -305,7 +305,7 @@ def test_drift_between_two_snapshots():
     with pytest.raises(VerdictError, match="drift"):
         moved.require()
     assert drift_between(before, after, sample=100).drift.rows == 100
-    with pytest.raises(DimensionError):
+    with pytest.raises(DimensionError, match="64 and 2 numbers a row"):
         drift_between(before, VectorSet(["a"], [[1.0, 2.0]], Space(model="m", dim=2)))
 
 

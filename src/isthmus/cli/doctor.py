@@ -285,7 +285,8 @@ def _canary(
 
     if canary == "add":
         count = add_canaries(str(place), str(vectors), canary_file)
-        output.say(f"{count:,} canaries kept: {canary_file}")
+        noun = "canary" if count == 1 else "canaries"
+        output.say(f"{count:,} {noun} kept: {canary_file}")
         output.done({"canaries": count, "file": str(canary_file)})
         return None
     found = check_canaries(str(place), str(vectors), canary_file)

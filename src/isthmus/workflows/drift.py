@@ -11,7 +11,7 @@ import numpy as np
 from isthmus._progress import Track, silent
 from isthmus._types import FloatArray
 from isthmus._validate import check_positive
-from isthmus.errors import EmptyInputError, VerdictError
+from isthmus.errors import DimensionError, EmptyInputError, VerdictError
 from isthmus.evaluate.drift import SAMPLE_ROWS, Drift, measure_drift
 from isthmus.spaces import VectorSet
 from isthmus.stores import Store
@@ -109,6 +109,13 @@ def drift_between(
         sides.append(_sound(read.vectors))
         spaces.append(collection.space)
         counts.append(read.count)
+    widths = [side.shape[1] for side in sides]
+    if len(set(widths)) > 1:
+        raise DimensionError(
+            expected="two collections of one width",
+            got=f"{widths[0]:,} and {widths[1]:,} numbers a row",
+            do="compare what one model made",
+        )
     one, two = spaces
     return DriftReport(
         drift=measure_drift(*sides, seed=seed, track=track),

@@ -117,7 +117,7 @@ def _record_first(url: str, space: Space) -> None:
 def _look_at_lengths(store: Store, space: Space) -> tuple[str, ...]:
     """Refuse what the rows contradict; note what they suggest."""
     part = next(store.scan_unchecked(batch_size=LOOKED_AT), None)
-    if part is None:
+    if part is None or not len(part.vectors):
         return ()
     lengths = np.linalg.norm(part.vectors.astype(np.float64), axis=1)
     unit = np.abs(lengths - 1.0) <= UNIT
