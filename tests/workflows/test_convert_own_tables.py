@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 
+import chromadb
 import duckdb
 import numpy as np
 import pytest
@@ -13,7 +14,13 @@ from isthmus import Bridge, Pairs
 from isthmus.errors import ParameterError, SpaceMismatchError
 from isthmus.spaces import Space, VectorSet
 from isthmus.stores import MemoryStore, open_store
-from isthmus.workflows import convert, cut_over, plan_conversion, record_space
+from isthmus.workflows import (
+    conversion_status,
+    convert,
+    cut_over,
+    plan_conversion,
+    record_space,
+)
 
 OLD = Space(model="old", dim=3)
 NEW = Space(model="new", dim=4)
@@ -110,10 +117,10 @@ def test_the_recipe_for_postgresql(postgres_server, monkeypatch, bridge):
 
 def test_fields_that_are_not_in_the_target_are_told_before_and_after(base, bridge):
     plan = plan_conversion(base + "docs", base + "new", bridge=bridge)
-    assert any("fields, types, indexes and rights" in one for one in plan.warnings)
+    assert any("lacks fields, types, indexes and rights" in one for one in plan.warnings)
     convert(base + "docs", base + "new", bridge=bridge)
     (said,) = cut_over(base + "new", "docs").warnings
-    assert "fields, types, indexes and rights" in said
+    assert "lacks fields, types, indexes and rights" in said
 
 
 def test_the_same_fields_are_not_warned_of(base, bridge):
@@ -137,3 +144,15 @@ def test_a_plan_counts_the_numbers_as_the_target_keeps_them(base, bridge):
 
     plan = plan_conversion(base + "docs", Half(bridge.space_of_applied(OLD)), bridge=bridge)
     assert plan.vector_bytes == ROWS * 4 * 2
+
+
+def test_an_empty_collection_that_declares_no_length_is_filled(base, bridge, tmp_path):
+    made = chromadb.PersistentClient(str(tmp_path / "chroma"))
+    made.create_collection("theirs", metadata={"hnsw:space": "cosine"})
+    url = f"chroma:///{tmp_path}/chroma?collection=theirs"
+    told = conversion_status(url)
+    assert (told.exists, told.state) == (True, None)
+    assert plan_conversion(base + "docs", url, bridge=bridge).exists
+    assert convert(base + "docs", url, bridge=bridge).settled
+    with open_store(url) as store:
+        assert (store.space.model, store.own) == ("new", False)

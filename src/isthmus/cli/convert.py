@@ -104,8 +104,8 @@ def convert_run(
     was. At its end it compares both sides, and writes what was added or changed in SRC meanwhile;
     run it again until nothing is. Nothing in it is random: --seed changes nothing.
 
-    Then: 'isthmus convert verify SRC DST', 'isthmus convert cutover DST', and, if need be,
-    'isthmus convert rollback DST'; 'isthmus convert status DST' at any time.
+    Then: 'isthmus convert verify SRC DST', 'isthmus convert cutover DST', which prints the command
+    that goes back; 'isthmus convert status DST' at any time.
     """
     del seed
     from isthmus.cli.checks import check_required, check_verdict

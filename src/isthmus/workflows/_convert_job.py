@@ -43,10 +43,10 @@ bit for bit: another machine adds up the products of a bridge in another order."
 
 
 OTHER_FIELDS = (
-    "the source was made by another program, and the target is laid out by Isthmus: fields, types, "
-    "indexes and rights of the source are not in it, so that an application which uses them by "
-    "name fails; make an empty collection with the same fields first, or convert in place: see "
-    "docs/convert.md"
+    "the source was made by another program, and the target is laid out by Isthmus: it lacks "
+    "fields, types, indexes and rights of the source, and an application that "
+    "uses those by name will fail; make an empty collection with the same fields first, or convert "
+    "in place: see docs/convert.md"
 )
 """Warning before a conversion and after a cutover."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from isthmus.errors import MissingCollectionError, MissingFileError
+from isthmus.errors import EmptyInputError, MissingCollectionError, MissingFileError
 from isthmus.stores.base import Store
 from isthmus.workflows._convert_checkpoint import NOTE, SWITCH, Checkpoint, State
 from isthmus.workflows._convert_job import opened
@@ -76,6 +76,8 @@ def conversion_status(
             store = stack.enter_context(opened(target))
         except (MissingCollectionError, MissingFileError):
             return ConversionStatus(str(target), 0, None, "", "", exists=False)
+        except EmptyInputError:  # of another program, without a row or a record
+            return ConversionStatus(str(target), 0, None, "", "")
         kept = Checkpoint.of(store, checkpoint)
         switch = kept.read(SWITCH)
         text = kept.read(NOTE)
