@@ -177,3 +177,33 @@ def test_the_picture_shows_both_parts_and_an_empty_one_is_drawn():
     figure = mixture_figure(find_mixture(shuffled(encoded(600), encoded(114, model=1))[0]))
     assert figure.axes[0].get_title().startswith("mixed, share 1")
     assert mixture_figure(find_mixture(np.ones((3, 3))), title="$").axes[0].get_ylabel() == "rows"
+
+
+def test_rows_that_a_rotation_carried_into_more_columns_are_found_as_before(draw_two):
+    rows, foreign = draw_two
+    turned = np.linalg.qr(np.random.default_rng(5).standard_normal((48, rows.shape[1])))[0]
+    wide = (rows @ turned.T).astype(np.float32)
+    found = find_mixture(wide)
+    assert (found.verdict, found.dimensions) == ("mixed", rows.shape[1])
+    assert ((found.posterior > 0.5) == foreign).mean() > 0.99
+    posterior, _ = found.score(wide[:50])
+    assert ((posterior > 0.5) == foreign[:50]).mean() > 0.9
+
+
+def test_mapped_rows_are_never_called_one_space(draw_two):
+    rows, foreign = draw_two
+    turned = np.linalg.qr(np.random.default_rng(5).standard_normal((48, rows.shape[1])))[0]
+    found = find_mixture(rows[~foreign] @ turned.T)
+    assert found.verdict == "undecided"
+    assert "of 48 directions, as a linear map makes them" in found.reason
+    assert np.isnan(found.smallest_share)
+
+
+@pytest.fixture(scope="module")
+def draw_two():
+    """Rows of two made-up encoders of 16 dimensions, one in ten of the second."""
+    draw = np.random.default_rng(0)
+    flat = draw.standard_normal((900, 16)) @ np.diag(np.geomspace(1, 0.01, 16))
+    foreign = np.arange(900) % 10 == 0
+    turn = np.linalg.qr(draw.standard_normal((16, 16)))[0]
+    return np.where(foreign[:, None], flat @ turn, flat).astype(np.float32), foreign

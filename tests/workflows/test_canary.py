@@ -134,3 +134,12 @@ def test_one_text_many_times_tells_no_rotation(rows):
 def test_many_canaries_are_compared_in_little_memory():
     many = np.random.default_rng(0).standard_normal((50_000, 2))
     assert compare_canaries(many, many @ turned(2)).kind == "rotation"
+
+
+def test_a_gate_wants_every_canary_and_enough_of_them():
+    rows = np.random.default_rng(0).standard_normal((20, 8))
+    compare_canaries(rows, rows).require()
+    for found in (compare_canaries(rows, rows, missing=1), compare_canaries(rows[:4], rows[:4])):
+        assert found.verdict == "unchanged"
+        with pytest.raises(VerdictError, match="every canary embedded again, 5 at least"):
+            found.require()

@@ -313,3 +313,15 @@ def test_drift_of_nothing_but_bad_rows_is_refused(tmp_path: Path):
     np.savez(tmp_path / "bad.npz", ids=np.arange(30), vectors=np.full((30, DIM), np.nan))
     with pytest.raises(EmptyInputError, match="none among 30"):
         drift_between(vectors(encoded(30)), tmp_path / "bad.npz")
+
+
+def test_numbers_that_a_store_rounds_itself_are_no_parts(tmp_path):
+    space = Space(model="m", dim=8)
+    rows = np.random.default_rng(0).standard_normal((300, 8)).astype(np.float16)
+    url = f"chroma:///{tmp_path}/chroma?collection=docs"
+    with open_store(url, space=space) as store:
+        assert store.capabilities.read_back_error > 0
+        store.upsert(VectorSet([str(row) for row in range(300)], rows, space))
+    found = diagnose(url)
+    assert found.marks.grids == ()
+    assert not any("number type" in reason for reason in found.reasons)

@@ -282,14 +282,24 @@ def _canary(
     place: Place, output: Output, *, canary: str, vectors: Place, canary_file: Path
 ) -> CanaryCheck | None:
     from isthmus.workflows import add_canaries, check_canaries
+    from isthmus.workflows.canary import FEWEST
 
     if canary == "add":
         count = add_canaries(str(place), str(vectors), canary_file)
         noun = "canary" if count == 1 else "canaries"
         output.say(f"{count:,} {noun} kept: {canary_file}")
+        if count < FEWEST:
+            output.warn(f"{count:,} {noun} tell little: take the texts of 20 to 100")
         output.done({"canaries": count, "file": str(canary_file)})
         return None
     found = check_canaries(str(place), str(vectors), canary_file)
+    if found.missing:
+        output.warn(
+            f"{found.missing:,} of {found.rows + found.missing:,} canaries were not embedded "
+            "again: the verdict is of the others"
+        )
+    if found.rows < FEWEST:
+        output.warn(f"{found.rows:,} canaries are few: take 20 to 100")
     output.show(
         facts(
             [

@@ -39,6 +39,11 @@ FIT_ROWS = 10_000
 """Rows that the spaces are estimated from; all are scored."""
 PLANTED = (0.02, 0.10, 0.30)
 """Shares of rows of a made-up encoder that are planted, to see whether they would be found."""
+UNUSED = 1e-5
+"""Energy, beside that of a mean direction, under which a direction is not used at all: what a map
+from fewer dimensions leaves, and the rounding of float16."""
+MAPPED = 0.8
+"""Share of the columns up to which rows that use no more directions were made by a linear map."""
 PER_DIMENSION = 5
 """Rows a dimension from which more rows would not make empty directions better known."""
 
@@ -71,6 +76,9 @@ class Mixture:
     smallest_share : float
         Of the planted shares of a made-up encoder (the same rows, turned at random), the smallest
         that would have been found; NaN where none would have been, or a real one was found.
+    dimensions : int
+        Directions that the rows use at all: fewer than columns where a linear map made the rows of
+        fewer. The others are left out: empty for every row, they tell nothing of where it is from.
     """
 
     verdict: MixtureVerdict
@@ -88,8 +96,10 @@ class Mixture:
     foreign_energy: float = float("nan")
     outliers: int = 0
     smallest_share: float = float("nan")
+    dimensions: int = 0
     _main: EmptyDirections | None = None
     _curve: tuple[FloatArray, FloatArray] | None = None
+    _basis: FloatArray | None = None
 
     def score(self, vectors: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Return posterior and energy of further rows of the collection.
@@ -103,7 +113,9 @@ class Mixture:
         DimensionError, InvalidVectorsError
         """
         dim = None if self._main is None else len(self._main.mean)
-        unit, known = _unit(as_any_rows(vectors, name="vectors", dim=dim))
+        if self._basis is not None:
+            dim = len(self._basis)
+        unit, known = _unit(as_any_rows(vectors, name="vectors", dim=dim), self._basis)
         energy = np.full(len(unit), np.nan)
         posterior = np.where(known, 0.0, np.nan)
         if self._main is None or self._curve is None:
@@ -115,7 +127,7 @@ class Mixture:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values, without those of single rows."""
-        left_out = ("posterior", "energy", "_main", "_curve")
+        left_out = ("posterior", "energy", "_main", "_curve", "_basis")
         return {name: value for name, value in vars(self).items() if name not in left_out}
 
 
@@ -167,11 +179,17 @@ def find_mixture(vectors: npt.ArrayLike, *, seed: int = 0, track: Track[Any] = s
             energy=nothing,
         )
     fitted = np.random.default_rng(seed).permutation(rows)[:FIT_ROWS]
+    basis = _used_directions(unit[fitted])
+    if basis is not None:
+        unit = _unit(unit, basis)[0]
     split = find_split(unit[fitted], seed=seed, track=track)
     found = _judged(split, posterior=posterior, energy=nothing, rows=len(fitted))
     if found.verdict != "mixed":
         found = _with_power(found, unit[fitted], seed=seed, track=track)
     posterior, energy = found.score(unit)
+    found = replace(found, dimensions=unit.shape[1], _basis=basis)
+    if basis is not None and len(basis.T) <= MAPPED * len(basis) and found.verdict == "one space":
+        found = _mapped(found, columns=len(basis))
     # rows that took part are judged by directions that they had no part in
     energy[fitted] = np.exp(split.scores)
     if found.share > 0:
@@ -179,8 +197,25 @@ def find_mixture(vectors: npt.ArrayLike, *, seed: int = 0, track: Track[Any] = s
     return replace(found, posterior=posterior, energy=energy)
 
 
-def _unit(matrix: FloatArray) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
-    """Return rows of unit length as float32, and which rows have a direction."""
+def _used_directions(unit: FloatArray) -> FloatArray | None:
+    """Return a basis of the directions that rows use, None where these are all, or not known."""
+    rows, dim = unit.shape
+    if rows <= dim:
+        return None
+    wide = unit.astype(np.float64)
+    energies, directions = np.linalg.eigh(wide.T @ wide)
+    used = energies > UNUSED * energies.mean()
+    if used.all() or used.sum() < 2:
+        return None
+    return np.asarray(directions[:, used], np.float32)
+
+
+def _unit(
+    matrix: FloatArray, basis: FloatArray | None = None
+) -> tuple[FloatArray, npt.NDArray[np.bool_]]:
+    """Return rows of unit length as float32, in a basis, and which rows have a direction."""
+    if basis is not None:
+        matrix = _unit(matrix)[0] @ basis
     with np.errstate(over="ignore", invalid="ignore"):
         rows = np.array(matrix, dtype=np.float32)
         largest = np.abs(rows).max(axis=1)
@@ -233,6 +268,18 @@ def _judged(split: Split, *, posterior: FloatArray, energy: FloatArray, rows: in
         outliers=outliers,
         _main=split.main,
         _curve=(split.scores[order], smaller[order]),
+    )
+
+
+def _mapped(found: Mixture, *, columns: int) -> Mixture:
+    """Say no more of mapped rows than can be seen: a map may damp what told them apart."""
+    return replace(
+        found,
+        verdict="undecided",
+        share_high=1.0,
+        smallest_share=float("nan"),
+        reason=f"the rows use {found.dimensions:,} of {columns:,} directions, as a linear map makes"
+        " them, and may hide what they were before: look at the collection they were made from",
     )
 
 

@@ -78,6 +78,12 @@ class Collection:
                 yield Part(ids[start : start + BATCH_ROWS].astype(object), rows)
                 release(matrix)
 
+    @property
+    def exact(self) -> bool:
+        """Whether the numbers are those that were written, so that their type can be told."""
+        able = self.source.capabilities if isinstance(self.source, Store) else None
+        return able is None or (able.read_back_error == 0 and able.stores_raw)
+
     def close(self) -> None:
         """Let go of a store that was opened here."""
         if isinstance(self.source, Store):

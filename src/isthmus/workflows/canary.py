@@ -16,7 +16,14 @@ from isthmus.stores import Store
 from isthmus.workflows._doctor_rows import opened
 from isthmus.workflows._opening import open_vectors
 
-__all__ = ["CanaryCheck", "CanaryVerdict", "add_canaries", "check_canaries", "compare_canaries"]
+__all__ = [
+    "FEWEST",
+    "CanaryCheck",
+    "CanaryVerdict",
+    "add_canaries",
+    "check_canaries",
+    "compare_canaries",
+]
 
 CanaryVerdict = Literal["unchanged", "transformed", "changed weights"]
 
@@ -65,12 +72,18 @@ class CanaryCheck:
     similarity_error: float = float("nan")
 
     def require(self) -> None:
-        """Refuse anything but unchanged canaries.
+        """Refuse anything but unchanged canaries, all of them and five at least.
 
         Raises
         ------
         VerdictError
         """
+        if self.missing or self.rows < FEWEST:
+            raise VerdictError(
+                expected=f"every canary embedded again, {FEWEST} at least",
+                got=f"{self.rows:,} of {self.rows + self.missing:,}",
+                do="embed the texts of all canaries with the model of today",
+            )
         if self.verdict != "unchanged":
             raise VerdictError(
                 expected="canaries that are unchanged",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,8 @@ def diagnose(
 
 def _diagnosed(collection: Collection, read: Survey, *, seed: int, track: Track[Any]) -> Diagnosis:
     summary = summarise_marks(read.marks)
+    if not collection.exact:  # what a store rounds itself says nothing of where rows are from
+        summary = replace(summary, grids=())
     sound = read.marks.grid >= 0
     lengths = read.marks.length[sound]
     whole = read.hashes[np.isfinite(read.marks.length)]
