@@ -188,7 +188,7 @@ def find_mixture(vectors: npt.ArrayLike, *, seed: int = 0, track: Track[Any] = s
         found = _with_power(found, unit[fitted], seed=seed, track=track)
     posterior, energy = found.score(unit)
     found = replace(found, dimensions=unit.shape[1], _basis=basis)
-    if basis is not None and len(basis.T) <= MAPPED * len(basis) and found.verdict == "one space":
+    if basis is not None and found.verdict == "one space":
         found = _mapped(found, columns=len(basis))
     # rows that took part are judged by directions that they had no part in
     energy[fitted] = np.exp(split.scores)
@@ -198,15 +198,15 @@ def find_mixture(vectors: npt.ArrayLike, *, seed: int = 0, track: Track[Any] = s
 
 
 def _used_directions(unit: FloatArray) -> FloatArray | None:
-    """Return a basis of the directions that rows use, None where these are all, or not known."""
+    """Return a basis of the directions that mapped rows use, None where rows are not mapped."""
     rows, dim = unit.shape
     if rows <= dim:
         return None
     wide = unit.astype(np.float64)
     energies, directions = np.linalg.eigh(wide.T @ wide)
     used = energies > UNUSED * energies.mean()
-    if used.all() or used.sum() < 2:
-        return None
+    if used.sum() > MAPPED * dim or used.sum() < 2:
+        return None  # a few that are not used are the encoder's own
     return np.asarray(directions[:, used], np.float32)
 
 
