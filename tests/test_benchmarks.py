@@ -560,7 +560,8 @@ def test_speed_of_linking_is_measured(
     record = {"parameters": {**pair, "method": "auto"}, "result": {"cells": [{**key, **cell}]}}
     (tmp_path / "link_speed/near.one.two.auto.json").write_text(json.dumps(record))
     page = write(tmp_path, tmp_path / "docs")["numbers"]
-    assert f"15 seeds: under 1 GB | at most {cell['peak_mb']:,.0f} MB | yes |" in page
+    reached = "yes" if cell["peak_mb"] < 1_000 else "**no**"  # of this process, whatever it loaded
+    assert f"15 seeds: under 1 GB | at most {cell['peak_mb']:,.0f} MB | {reached} |" in page
     assert "20,000 vectors a side: under 6 minutes | not measured yet | not measured |" in page
 
 

@@ -50,6 +50,7 @@ def test_a_writer_that_is_killed_leaves_whole_batches(url, start):
 
 READS = """
 store = open_store(url)
+print(store.count(), flush=True)
 seen, changes = set(), 0
 queries = rows(40, "q", seed=9).vectors
 while max(seen, default=0) < 3_000:
@@ -68,6 +69,7 @@ def test_readers_work_while_a_writer_writes(url, rows, start):
     with open_store(url, space=SPACE) as store:
         store.upsert(rows(100, "b0"))
         readers = [start(READS, url) for _ in range(2)]
+        assert [reader.stdout.readline() for reader in readers] == ["100\n"] * 2  # both are open
         for batch in range(1, 30):
             store.upsert(rows(100, f"b{batch}", seed=batch))
             time.sleep(0.03)

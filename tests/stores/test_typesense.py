@@ -20,12 +20,13 @@ from isthmus.errors import (
     ParameterError,
     ReadOnlyStoreError,
     SpaceMismatchError,
+    StoreBusyError,
     StoreFullError,
     StoreUnreachableError,
     UnsupportedOperationError,
 )
 from isthmus.spaces import Space, VectorSet
-from isthmus.stores import open_store
+from isthmus.stores import _asking, open_store
 from isthmus.stores._typesense_documents import read_schema
 from isthmus.stores._typesense_server import Server
 from isthmus.stores._url import StoreUrl
@@ -337,3 +338,22 @@ def test_without_the_client(url, monkeypatch):
     monkeypatch.setitem(sys.modules, "typesense.exceptions", None)
     with pytest.raises(MissingExtraError, match=r"isthmus\[typesense"):
         open_store(url)
+
+
+def test_a_record_that_was_there_is_waited_for(url, monkeypatch):
+    """A server that has just started may answer for rows before it does for their record."""
+    with open_store(url, space=SPACE) as store:
+        store.upsert(ones("a"), notes={"cursor": "1"})
+        monkeypatch.setattr(_asking, "PAUSES", (0.0,) * 3)
+        asked, get = [], store._server.get
+
+        def late(*path):
+            asked.append(path)
+            return None if len(asked) < 3 else get(*path)
+
+        monkeypatch.setattr(store._server, "get", late)
+        assert store.notes() == {"cursor": "1"}
+        assert len(asked) == 3
+        monkeypatch.setattr(store._server, "get", lambda *_: None)
+        with pytest.raises(StoreBusyError, match="which was there"):
+            store.notes()

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from isthmus._types import FloatArray, Metric
-from isthmus.errors import IsthmusError, ReadOnlyStoreError
+from isthmus.errors import IsthmusError, ReadOnlyStoreError, StoreBusyError
 from isthmus.spaces import Space
 from isthmus.stores._client_errors import gone, not_an_alias
 from isthmus.stores._connected import ConnectedStore, Hits, Page, Rows
@@ -29,6 +29,10 @@ EXACT = "flat_search_cutoff: 1000000000"
 """With a filter that leaves fewer documents than this, each of them is compared."""
 QUERY_LENGTH = 3_500
 """Of a filter that stands in an address."""
+
+
+class RecordNotThereError(Exception):
+    """A record that this store has read before, and that the server does not have now."""
 
 
 class TypesenseStore(ConnectedStore):
@@ -105,6 +109,8 @@ class TypesenseStore(ConnectedStore):
 
     def _read_record(self) -> dict[str, str]:
         found = self._server.get("collections", RECORDS, "documents", self._record_id)
+        if found is None and self._recorded:  # a server that has just started may not have it yet
+            raise RecordNotThereError
         return {} if found is None else dict(json.loads(found["entries"]))
 
     def _write_record(self, entries: dict[str, str]) -> None:
@@ -173,9 +179,15 @@ class TypesenseStore(ConnectedStore):
         return Page(rows, after)
 
     def _is_transient(self, error: Exception) -> bool:
-        return self._server.is_transient(error)
+        return isinstance(error, RecordNotThereError) or self._server.is_transient(error)
 
     def _in_our_words(self, error: Exception) -> IsthmusError:
+        if isinstance(error, RecordNotThereError):
+            return StoreBusyError(
+                expected=f"the record of {self.url}, which was there",
+                got="none: the server has just started, or somebody removed it",
+                do="try again in a moment; if it is gone, open the collection with its space",
+            )
         return self._server.in_our_words(error, self._url.collection)
 
     # --- how it is done -----------------------------------------------------------------------
