@@ -445,8 +445,8 @@ class ConnectedStore(Store):
             raise EmptyInputError(
                 expected=f"a row, a declared dimension or a recorded space in {self.url}",
                 got="none of them: nobody knows how long its vectors will be",
-                do="say which model will fill it: isthmus store record URL --model NAME (in "
-                "Python: open it with space=)",
+                do="say which model will fill it: isthmus store record URL --model NAME --dim N "
+                "(in Python: open it with space=)",
             )
         if space is None:
             return unrecorded(self.url, dim or 0, metric or "cosine")
