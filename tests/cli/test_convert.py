@@ -192,7 +192,7 @@ def test_a_full_disk_in_the_middle_loses_nothing(cli, process, many, files, tmp_
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    """A source of 1,500 rows, which take 60 batches of 25."""
+    """A source of 1,500 rows, which take 500 batches of 3."""
     folder = tmp_path_factory.mktemp("many")
     base = f"sqlite:///{folder}/many.db?collection="
     rows = np.random.default_rng(3).standard_normal((MANY, 8))
@@ -206,7 +206,7 @@ def many(tmp_path_factory):
 def start(base, name, bridge):
     arguments = ["convert", base + "docs", f"{base}{name}&timeout=60", "--bridge", str(bridge)]
     return subprocess.Popen(
-        [sys.executable, "-m", "isthmus", *arguments, "--batch-size", "25", "--json"],
+        [sys.executable, "-m", "isthmus", *arguments, "--batch-size", "3", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -244,11 +244,11 @@ def test_a_run_that_is_killed_goes_on(many, files, number, times):
         if number != "SIGKILL":
             error = json.loads(out)["error"]
             assert error["kind"] in {"Terminated", "Interrupted"}
-            assert "of 1,500 rows are written; the same command goes on" in error["got"]
+            assert "of 1,500 rows are written; the same command goes on" in error["got"]  # midway
         with open_store(many + name) as store:
             state = json.loads(store.notes()["convert"])
             reached = store.count()
-            assert reached % 25 == 0
+            assert reached % 3 == 0
             assert state["copied"] == reached  # batch and cursor are there together
     running = start(many, name, files.bridge)
     out, errors = running.communicate(timeout=120)
