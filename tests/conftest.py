@@ -98,9 +98,12 @@ def new_url(
 ) -> Callable[[], str]:
     """Make URLs of new collections of a store, on its server where it has one."""
     from tests.places import PLACES
+    from tests.servers.common import Server
 
     place = PLACES[scheme]
     at = request.getfixturevalue(place.server) if place.server else tmp_path
+    if isinstance(at, Server):
+        at.wait_until_ready()  # a server that another test killed may still gather its parts
     for name, secret in place.secrets(scheme, at).items():
         monkeypatch.setenv(name, secret)
     return lambda: place.url(at)

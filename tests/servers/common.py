@@ -214,7 +214,7 @@ class Server(ABC):
                 start_new_session=True,
             )
         (self.data.parent / "pid").write_text(str(self._process.pid))
-        self._wait_until_ready()
+        self.wait_until_ready()
 
     def _popen_arguments(self) -> dict[str, object]:
         arguments: dict[str, object] = {
@@ -233,7 +233,8 @@ class Server(ABC):
             arguments |= {"user": self.user, "extra_groups": []}
         return arguments
 
-    def _wait_until_ready(self) -> None:
+    def wait_until_ready(self) -> None:
+        """Wait until it answers; a server that does not is killed, and the end of its log told."""
         end = time.monotonic() + self.deadline
         while time.monotonic() < end:
             if not self.running:
